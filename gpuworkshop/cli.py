@@ -28,16 +28,16 @@ VERBS: dict[str, tuple[str, str]] = {
 class _Verbs(click.Group):
     """Loads a verb's room when it is called; `--help` needs only the table."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, _ctx: click.Context) -> list[str]:
         return list(VERBS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in VERBS:
             return None
         command: click.Command = getattr(import_module(VERBS[cmd_name][0]), cmd_name.replace("-", "_"))
         return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Verbs"):
             formatter.write_dl([(verb, about) for verb, (_, about) in VERBS.items()])
 

@@ -23,6 +23,7 @@ WorkshopError
 │   ├── NoData                a query without results; has near names
 │   ├── UnknownQuantity       no such name in the catalogue; has near names
 │   └── NoWave                no on-off pattern in a series
+├── LiveError                a live plot cannot be made as asked
 ├── LabError
 │   └── LabNotRunning
 ├── StepError
@@ -163,6 +164,10 @@ class UnknownQuantity(MetricsError):
 
 class NoWave(MetricsError):
     """No on-off pattern can be measured in this series."""
+
+
+class LiveError(WorkshopError):
+    """A live plot cannot be made as it was asked for."""
 
 
 class LabError(WorkshopError):

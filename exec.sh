@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Opens the workshop's shell, with its Python, tools and KUBECONFIG; or runs one command there.
+#   ./exec.sh [COMMAND ...]
+set -euo pipefail
+root=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd -P)
+
+"$root/build.sh" </dev/null >&2
+state=${GPUWORKSHOP_STATE:-$(sed -n 's/^GPUWORKSHOP_STATE=//p' "$root/.env" 2>/dev/null | tr -d "\"'" || true)}
+case ${state:=.workshop} in /*) ;; *) state=$root/$state ;; esac
+for bin in "$state"/tools/*/bin "$root/.workshop/venv/bin"; do
+  if [ -d "$bin" ]; then PATH=$bin:$PATH; fi
+done
+export PATH
+if [ -f "$state/kubeconfig" ]; then export KUBECONFIG=$state/kubeconfig; fi
+if [ $# -eq 0 ]; then set -- "${SHELL:-bash}"; fi
+set -x
+exec "$@"

@@ -1,0 +1,1 @@
+"""Where readings come from. `replay` plays a recorded trace; each backend is a `devices.Backend`."""

@@ -1,0 +1,171 @@
+"""`gpuworkshop exporter`: the command line of the exporter, which the lab starts like anybody else."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import re
+import socket
+import sys
+from pathlib import Path
+
+import click
+
+from gpuworkshop.errors import ExporterError, GpuFileError
+from gpuworkshop.exporter.backends.mix import BOOT
+from gpuworkshop.exporter.backends.replay import ReplayBackend
+from gpuworkshop.exporter.history import History
+from gpuworkshop.exporter.rendering import Labels, Renderer
+from gpuworkshop.exporter.sampler import Sampler
+from gpuworkshop.exporter.schema import SCHEMAS
+from gpuworkshop.exporter.server import Address, Pages, serve
+
+_MOST_POINTS = 1_000_000
+_LABEL_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
+
+
+class _AddressType(click.ParamType[Address]):
+    """HOST:PORT, [V6]:PORT or :PORT."""
+
+    name = "host:port"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Address:
+        host, colon, port = str(value).rpartition(":")
+        if not colon or not port.isdecimal() or int(port) > 65535:
+            self.fail(f"{value!r} is not HOST:PORT, such as 127.0.0.1:9400", param, ctx)
+        return Address(host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(port))
+
+
+class _LabelType(click.ParamType[tuple[str, str]]):
+    """NAME=VALUE."""
+
+    name = "name=value"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, str]:
+        name, equals, text = str(value).partition("=")
+        if not equals or not _LABEL_NAME.fullmatch(name):
+            self.fail(f"{value!r} is not NAME=VALUE, such as job=dcgm-exporter", param, ctx)
+        return name, text
+
+
+@click.command()
+@click.option("--gpus", type=click.Path(path_type=Path), help="YAML list of the GPUs to simulate (needed).")
+@click.option(
+    "--listen",
+    "-a",
+    "--address",
+    type=_AddressType(),
+    default="127.0.0.1:9400",
+    show_default=True,
+    help="Where to serve; :9400 is 127.0.0.1:9400, as nothing is served beyond this machine unless named.",
+)
+@click.option(
+    "--interval",
+    "-c",
+    "--collect-interval",
+    type=click.IntRange(100, 60_000),
+    default=1000,
+    show_default=True,
+    metavar="MS",
+    help="Milliseconds from one reading of the GPUs to the next.",
+)
+@click.option(
+    "--schema",
+    type=click.Choice(list(SCHEMAS)),
+    default="4.8.4",
+    show_default=True,
+    help="The release of dcgm-exporter whose names to use.",
+)
+@click.option(
+    "--extended", is_flag=True, help="Also SM activity and occupancy, and the fp64, fp32, fp16 pipes."
+)
+@click.option(
+    "--hostname", envvar="NODE_NAME", show_envvar=True, help="The node's name; default this machine's."
+)
+@click.option(
+    "--backfill",
+    nargs=2,
+    type=float,
+    metavar="START END",
+    help="Instead of serving, write the history between two Unix times as OpenMetrics to standard output.",
+)
+@click.option(
+    "--step", type=click.FloatRange(0.1), metavar="S", help="Seconds between back-filled points; 1."
+)
+@click.option(
+    "--label", "target", type=_LabelType(), multiple=True, help="A label for every back-filled series."
+)
+def exporter(
+    gpus: Path | None,
+    listen: Address,
+    interval: int,
+    schema: str,
+    extended: bool,
+    hostname: str | None,
+    backfill: tuple[float, float] | None,
+    step: float | None,
+    target: tuple[tuple[str, str], ...],
+) -> None:
+    """Serve GPU metrics in DCGM's exposition, for simulated GPUs that replay a real H200's trace."""
+    if gpus is None:
+        raise GpuFileError(
+            "no GPUs are named, and reading this machine's own is not supported yet",
+            step="starting the exporter",
+            todo="give a GPU file with --gpus; the least is one line: `- index: 0`",
+        )
+    node = hostname or socket.gethostname()
+    backend = ReplayBackend(gpus, node)
+    renderer = Renderer(SCHEMAS[schema], node, extended=extended)
+    if backfill:
+        span = _span(backfill, step or 1.0)
+        _write(History(backend, backend, renderer.metrics, span), schema, node, list(target))
+        return
+    if step or target:
+        raise click.UsageError("--step and --label belong to --backfill")
+    _serve(backend, renderer, listen, interval / 1000)
+
+
+def _serve(backend: ReplayBackend, renderer: Renderer, listen: Address, interval_s: float) -> None:
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    with Sampler(backend, backend, interval_s) as sampler:
+        asyncio.run(serve(Pages(sampler, renderer), listen, _announce))
+
+
+def _announce(address: Address) -> None:
+    click.echo(f"serving simulated GPUs at http://{address}/metrics")
+
+
+def _span(backfill: tuple[float, float], step: float) -> tuple[float, float, float]:
+    start, end = backfill
+    # Written so that a NaN is refused too.
+    if not BOOT <= start <= end < 2**33:
+        raise ExporterError(
+            f"there is no history from {start:g} to {end:g}",
+            step="back-filling",
+            todo=f"give two Unix times in seconds, the earlier first, none before {BOOT} (the start of 2020)",
+        )
+    if (end - start) / step > _MOST_POINTS:
+        raise ExporterError(
+            f"{(end - start) / step:.0f} points a series are too many",
+            step="back-filling",
+            todo=f"take a larger --step or less time, for {_MOST_POINTS} points at most",
+        )
+    return start, end, step
+
+
+def _write(history: History, schema: str, node: str, target: Labels) -> None:
+    try:
+        for piece in history.lines(SCHEMAS[schema], node, target):
+            sys.stdout.write(piece)
+        sys.stdout.flush()
+    except OSError as error:
+        # What is still buffered can't be written either; the interpreter would try again at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise ExporterError(
+            f"standard output takes no more: {error.strerror}",
+            step="back-filling",
+            todo="make room on the disk, or let the reading program read to the end",
+        ) from error

@@ -1,0 +1,112 @@
+"""A snapshot as exposition text: DCGM's metrics in one release's schema, then the exporter's own.
+
+Written by hand because prometheus_client renames counters and takes tens of times as long. A device's
+value is written once and repeated for each pod that holds it; the label blocks are kept between renders,
+since devices and pods hardly ever change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from gpuworkshop.exporter.devices import Device, Family, Pod
+from gpuworkshop.exporter.fields import Field
+from gpuworkshop.exporter.sampler import Held, Snapshot
+from gpuworkshop.exporter.schema import Metric, Schema
+
+Labels = list[tuple[str, str]]
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_MOST_KEPT = 4096
+
+
+def labels(device: Device, pod: Pod | None, schema: Schema, hostname: str) -> Labels:
+    """The labels of a device's series, in dcgm-exporter's order; without a pod its labels are absent."""
+    found = [
+        ("gpu", str(device.index)),
+        ("UUID", device.uuid),
+        ("pci_bus_id", device.pci_bus_id),
+        ("device", f"nvidia{device.index}"),
+        ("modelName", device.model),
+    ]
+    if device.instance:
+        found += [("GPU_I_PROFILE", device.instance.profile), ("GPU_I_ID", str(device.instance.id))]
+    found += [(schema.hostname_label, hostname), (schema.driver_label, device.driver)]
+    if pod:
+        found += [("container", pod.container), ("namespace", pod.namespace), ("pod", pod.pod)]
+    return found
+
+
+def block(pairs: Sequence[tuple[str, str]]) -> str:
+    """Labels between braces, values escaped; nothing for no labels."""
+    if not pairs:
+        return ""
+    return "{" + ",".join(f'{name}="{_escaped(value)}"' for name, value in pairs) + "}"
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+
+
+class Renderer:
+    """Renders snapshots in one schema, for one node."""
+
+    def __init__(self, schema: Schema, hostname: str, *, extended: bool = False) -> None:
+        self._schema = schema
+        self._hostname = hostname
+        self.metrics = schema.metrics + (schema.extended if extended else ())
+        self._blocks: dict[tuple[Device, Pod | None], str] = {}
+
+    def render(self, snapshot: Snapshot, *, stale: bool = False) -> bytes:
+        """The body of a scrape. A stale snapshot's values are left out: they are no longer known."""
+        parts = [] if stale else list(self._dcgm(snapshot.devices))
+        parts += [_family(family) for family in (*snapshot.families, *self._own(snapshot))]
+        return "".join(parts).encode()
+
+    def _dcgm(self, devices: Sequence[Held]) -> Iterator[str]:
+        rows = [
+            (held.reading.values, [self._block(held.reading.device, pod) for pod in held.pods or (None,)])
+            for held in devices
+        ]
+        for metric in self.metrics:
+            if series := list(_series(metric, rows)):
+                yield f"# HELP {metric.name} {metric.help}\n# TYPE {metric.name} {metric.type}\n"
+                yield from series
+
+    def _block(self, device: Device, pod: Pod | None) -> str:
+        known = self._blocks.get((device, pod))
+        if known is None:
+            if len(self._blocks) >= _MOST_KEPT:
+                self._blocks.clear()
+            known = block(labels(device, pod, self._schema, self._hostname))
+            self._blocks[device, pod] = known
+        return known
+
+    def _own(self, snapshot: Snapshot) -> list[Family]:
+        return [
+            Family("gpuworkshop_exporter_info", "gauge", "The schema that this exporter speaks.",
+                   [([("schema", self._schema.release)], 1.0)]),
+            Family("gpuworkshop_sample_timestamp_seconds", "gauge", "When the GPUs were last read.",
+                   [((), snapshot.at)]),
+            Family("gpuworkshop_sample_duration_seconds", "gauge", "How long reading them took.",
+                   [((), snapshot.duration_s)]),
+        ]  # fmt: skip
+
+
+def _series(metric: Metric, rows: Sequence[tuple[Mapping[Field, float], Sequence[str]]]) -> Iterator[str]:
+    for values, blocks in rows:
+        value = values.get(metric.field)
+        if value is not None:
+            text = metric.text(value)
+            for labelled in blocks:
+                yield f"{metric.name}{labelled} {text}\n"
+
+
+def _family(family: Family) -> str:
+    lines = [f"# HELP {family.name} {family.help}\n# TYPE {family.name} {family.type}\n"]
+    lines += [f"{family.name}{block(pairs)} {_number(value)}\n" for pairs, value in family.samples]
+    return "".join(lines)
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if value == int(value) else f"{value:.6f}"

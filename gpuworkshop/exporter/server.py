@@ -1,0 +1,147 @@
+"""The HTTP side: `/metrics`, `/health` and `/`, from the sampler's last snapshot.
+
+A snapshot is rendered, and compressed, once, however many scrapes ask for it. Requests are answered one
+after the other in one event loop, and no answer waits for a GPU.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import gzip
+import html
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+from aiohttp import web
+
+from gpuworkshop.errors import ExporterError, PortInUse
+from gpuworkshop.exporter.rendering import CONTENT_TYPE, Renderer
+from gpuworkshop.exporter.sampler import Sampler, Snapshot
+
+_STEP = "starting the exporter"
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where to listen. `str` gives the address as it stands in a URL."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class _Body:
+    """What a scrape of one snapshot is answered with."""
+
+    def __init__(self, snapshot: Snapshot, plain: bytes, *, stale: bool) -> None:
+        self.of = (snapshot, stale)
+        self.plain = plain
+
+    @cached_property
+    def zipped(self) -> bytes:
+        # Level 1: text that repeats itself so much packs well at any level.
+        return gzip.compress(self.plain, 1)
+
+
+class Pages:
+    """The handlers."""
+
+    def __init__(self, sampler: Sampler, renderer: Renderer) -> None:
+        self._sampler = sampler
+        self._renderer = renderer
+        self._body: _Body | None = None
+
+    def application(self) -> web.Application:
+        """The routes."""
+        app = web.Application()
+        app.add_routes(
+            [web.get("/metrics", self.metrics), web.get("/health", self.health), web.get("/", self.home)]
+        )
+        return app
+
+    async def metrics(self, request: web.Request) -> web.Response:
+        """The exposition text, gzipped for those who take that."""
+        body = self._current()
+        headers = {"Content-Type": CONTENT_TYPE, "Vary": "Accept-Encoding"}
+        if _takes_gzip(request.headers.get("Accept-Encoding", "")):
+            return web.Response(body=body.zipped, headers={**headers, "Content-Encoding": "gzip"})
+        return web.Response(body=body.plain, headers=headers)
+
+    async def health(self, _: web.Request) -> web.Response:
+        """200 while the GPUs are being read, else 503."""
+        if stale_s := self._sampler.stale_s():
+            return web.Response(status=503, text=f"stale: the GPUs were last read {stale_s:.0f} s ago\n")
+        return web.Response(text="ok\n")
+
+    async def home(self, _: web.Request) -> web.Response:
+        """A page for people."""
+        gpus = "".join(f"<li>{line}</li>" for line in self._gpu_lines())
+        return web.Response(
+            text="<!doctype html><title>gpuworkshop exporter</title><h1>gpuworkshop exporter</h1>"
+            f'<p><a href="/metrics">/metrics</a> · <a href="/health">/health</a></p><ul>{gpus}</ul>\n',
+            content_type="text/html",
+            charset="utf-8",
+        )
+
+    def _gpu_lines(self) -> list[str]:
+        lines = []
+        for held in self._sampler.snapshot.devices:
+            device = held.reading.device
+            who = ", ".join(f"{pod.namespace}/{pod.pod}" for pod in held.pods) or "no pod"
+            part = f" {device.instance.profile} {device.instance.id}" if device.instance else ""
+            lines.append(html.escape(f"GPU {device.index}{part}: {device.model}, {who}"))
+        return lines
+
+    def _current(self) -> _Body:
+        snapshot, stale = self._sampler.snapshot, bool(self._sampler.stale_s())
+        if self._body is None or self._body.of != (snapshot, stale):
+            self._body = _Body(snapshot, self._renderer.render(snapshot, stale=stale), stale=stale)
+        return self._body
+
+
+def _takes_gzip(accepted: str) -> bool:
+    for choice in accepted.split(","):
+        name, _, quality = choice.replace(" ", "").partition(";q=")
+        if name in ("gzip", "*"):
+            return quality not in ("0", "0.0", "0.00", "0.000")
+    return False
+
+
+async def serve(pages: Pages, address: Address, ready: Callable[[Address], None]) -> None:
+    """Serve until SIGTERM or Ctrl-C; `ready` is told the address once it answers (port 0: any free one).
+
+    Raises PortInUse, or ExporterError if the address is not to be had.
+    """
+    stopped = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    runner = web.AppRunner(pages.application(), access_log=None, shutdown_timeout=1)
+    await runner.setup()
+    try:
+        await _listen(runner, address)
+        ready(Address(address.host, runner.addresses[0][1]))
+        await stopped.wait()
+    finally:
+        await runner.cleanup()
+
+
+async def _listen(runner: web.AppRunner, address: Address) -> None:
+    try:
+        await web.TCPSite(runner, address.host, address.port).start()
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise PortInUse(
+                f"something else listens on {address}",
+                step=_STEP,
+                todo="give another port with --listen (port 0 takes any free one), or end the other program",
+            ) from error
+        raise ExporterError(
+            f"cannot listen on {address}: {error.strerror or error}",
+            step=_STEP,
+            todo="give an address of this machine with --listen, such as 127.0.0.1:9400",
+        ) from error

@@ -1,0 +1,140 @@
+"""The lab's Prometheus: a real server, its configuration, and history from before it started.
+
+The targets come by file discovery. Back-filled history is made by promtool from the exporter's own
+history, for the loads that run now, and lies in blocks beside those that Prometheus writes.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from gpuworkshop.errors import LabError
+
+SCRAPE_INTERVAL = "1s"
+JOB = "dcgm-exporter"
+
+
+@dataclass(frozen=True)
+class ScrapeTarget:
+    """An exporter to scrape: its address, and the node that it speaks for."""
+
+    address: str
+    node: str
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """Labels that the scrape adds.
+
+        `instance` names the node, since the address changes with each start of the lab and would start a
+        new series each time.
+        """
+        return {"job": JOB, "instance": f"{self.node}:9400", "node": self.node}
+
+
+@dataclass(frozen=True)
+class PrometheusFiles:
+    """The folder of the lab's Prometheus: `prometheus.yml`, `targets.json`, and the TSDB in `data/`."""
+
+    folder: Path
+
+    @property
+    def config(self) -> Path:
+        """The configuration file."""
+        return self.folder / "prometheus.yml"
+
+    @property
+    def data(self) -> Path:
+        """The TSDB."""
+        return self.folder / "data"
+
+    def write(self, targets: Iterable[ScrapeTarget]) -> None:
+        """Write the configuration and the discovered targets."""
+        self.data.mkdir(parents=True, exist_ok=True)
+        discovered = [{"targets": [t.address], "labels": dict(t.labels)} for t in targets]
+        (self.folder / "targets.json").write_text(json.dumps(discovered, indent=2), encoding="utf-8")
+        self.config.write_text(yaml.safe_dump(_config(), sort_keys=False), encoding="utf-8")
+
+    def command(self, prometheus: Path, address: str) -> list[str]:
+        """The command line that serves this folder at `address` (host:port)."""
+        return [
+            str(prometheus),
+            f"--config.file={self.config}",
+            f"--storage.tsdb.path={self.data}",
+            "--storage.tsdb.retention.time=7d",
+            "--storage.tsdb.retention.size=2GB",
+            f"--web.listen-address={address}",
+            # Prometheus waits this long before it acts on a discovered target; 5 s is its default.
+            "--scrape.discovery-reload-interval=1s",
+        ]
+
+
+def _config() -> dict[str, object]:
+    return {
+        "global": {"scrape_interval": SCRAPE_INTERVAL, "scrape_timeout": SCRAPE_INTERVAL},
+        "scrape_configs": [
+            {
+                "job_name": JOB,
+                # The workload's pod and namespace must win over those of the exporter.
+                "honor_labels": True,
+                "file_sd_configs": [{"files": ["targets.json"], "refresh_interval": "5s"}],
+            }
+        ],
+    }
+
+
+def backfill(  # the whole recipe of a block, in order
+    files: PrometheusFiles,
+    promtool: Path,
+    gpu_yaml: str,
+    target: ScrapeTarget,
+    start: float,
+    end: float,
+) -> None:
+    """Put the history of the GPUs in `gpu_yaml` from `start` to `end` (Unix seconds) into the TSDB.
+
+    Prometheus serves the new blocks from its next start on. Raises LabError when exporter or promtool
+    refuse; the TSDB is then as it was.
+    """
+    files.folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=files.folder, prefix="backfill-") as scratch:
+        gpus, history, blocks = (Path(scratch, name) for name in ("gpus.yaml", "history.om", "blocks"))
+        gpus.write_text(gpu_yaml, encoding="utf-8")
+        labels = [part for key, value in target.labels.items() for part in ("--label", f"{key}={value}")]
+        exporter = [sys.executable, "-m", "gpuworkshop", "exporter", "--gpus", str(gpus)]
+        exporter += ["--hostname", target.node, "--backfill", f"{start:.0f}", f"{end:.0f}", *labels]
+        with history.open("wb") as stdout:
+            _run(exporter, stdout)
+        _run([str(promtool), "tsdb", "create-blocks-from", "openmetrics", str(history), str(blocks)])
+        for block in blocks.iterdir():
+            _mark_out_of_order(block / "meta.json")
+            shutil.move(block, files.data / block.name)
+
+
+def _mark_out_of_order(meta: Path) -> None:
+    """Tell Prometheus that this block came after newer samples.
+
+    Without the hint it takes the block's end for the start of its write-ahead log, and drops, at its next
+    start, each sample in the log from before that.
+    """
+    block = json.loads(meta.read_text(encoding="utf-8"))
+    block["compaction"]["hints"] = ["from-out-of-order"]
+    meta.write_text(json.dumps(block), encoding="utf-8")
+
+
+def _run(command: list[str], stdout: object = subprocess.DEVNULL) -> None:
+    done = subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False)  # type: ignore[call-overload]
+    if done.returncode:
+        raise LabError(
+            f"{Path(command[0]).name} ended with {done.returncode}: {done.stderr.strip()[-500:]}",
+            step="back-filling history",
+            todo="see whether the disk is full (df -h .), then run the same cell or command again",
+        )

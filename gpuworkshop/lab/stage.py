@@ -1,0 +1,75 @@
+"""The lab as the rest of the kit sees it: up and down, pods with a load, history, addresses."""
+
+from __future__ import annotations
+
+import time
+
+from gpuworkshop.errors import LabNotRunning
+from gpuworkshop.lab import services
+from gpuworkshop.lab.prometheus import ScrapeTarget, backfill
+from gpuworkshop.lab.simulation import Pod, PodOnGpu
+from gpuworkshop.processes import groups
+from gpuworkshop.processes.groups import ServiceStatus
+from gpuworkshop.processes.tools import find_or_fetch
+from gpuworkshop.settings import Settings
+
+GROUP = "lab"
+START_TIMEOUT_S = 120.0  # the first start may fetch Prometheus
+
+
+class Lab:
+    """The rehearsal lab of one checkout."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._node = services.node(settings)
+
+    def up(self) -> list[ServiceStatus]:
+        """Bring the lab up, or find it up. Fetches Prometheus first, so that its progress can be seen."""
+        find_or_fetch("prometheus", self.settings)
+        return groups.ensure(GROUP, self.settings, timeout_s=START_TIMEOUT_S)
+
+    def down(self) -> None:
+        """End the lab's processes. What runs on the simulated GPUs, and all stored samples, stay."""
+        groups.stop_group(GROUP, self.settings)
+
+    def status(self) -> list[ServiceStatus]:
+        """The lab's services as they are now."""
+        return groups.status_of(GROUP, self.settings)
+
+    @property
+    def prometheus_url(self) -> str:
+        """Where the lab's Prometheus answers. Raises LabNotRunning."""
+        for status in self.status():
+            if status.name == "prometheus" and status.url and status.state != "stopped":
+                return status.url
+        raise LabNotRunning(
+            "the lab's Prometheus is not running",
+            step="looking for the lab",
+            todo="type ./run.sh in a terminal, or run ws.step('lab').apply() here",
+        )
+
+    def run_pod(self, pod: Pod) -> int:
+        """Run a pod on a free simulated GPU; returns the GPU's index."""
+        return self._node.run(pod)
+
+    def delete_pod(self, pod: Pod) -> bool:
+        """Delete a pod; False if it did not run."""
+        return self._node.delete(pod.namespace, pod.name)
+
+    def pods(self) -> list[PodOnGpu]:
+        """The pods that run now; empty before the lab's first start."""
+        return self._node.pods() if self._node.path.exists() else []
+
+    def describe(self, pod: Pod) -> str:
+        """What `run_pod` writes, and where."""
+        return f"# in {self._node.path}\n{self._node.entry(pod)}"
+
+    def backfill(self, pod: Pod, seconds: float) -> None:
+        """Give `pod` a history of `seconds`, as if it had run for so long; Prometheus restarts for it."""
+        now = time.time()
+        promtool = find_or_fetch("promtool", self.settings)
+        target = ScrapeTarget("", services.NODE)
+        gpu = self._node.entry(pod)
+        backfill(services.files(self.settings), promtool, gpu, target, now - seconds, now)
+        groups.restart("prometheus", self.settings)

@@ -1,0 +1,48 @@
+"""The ordered notebooks: their names, how long each takes, and which steps stand before it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from gpuworkshop.errors import UnknownStep
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """A notebook. `needs` are the steps that must be so where it starts; `minutes` is a reader's time."""
+
+    name: str
+    file: str
+    title: str
+    minutes: int
+    needs: tuple[str, ...]
+
+
+LESSONS = (
+    Lesson("first-wave", "00-first-wave.ipynb", "The first wave", 5, ("lab", "three-pods")),
+    Lesson(
+        "prometheus-live",
+        "08-prometheus-live.ipynb",
+        "Live from Prometheus",
+        10,
+        ("lab", "three-pods", "gpu-burn"),
+    ),
+)
+
+
+def find(name: str) -> Lesson:
+    """The lesson of that name; its file's name, with or without `.ipynb`, will do too.
+
+    Raises UnknownStep with near names.
+    """
+    for lesson in LESSONS:
+        if name in (lesson.name, lesson.file, lesson.file.removesuffix(".ipynb")):
+            return lesson
+    names = [lesson.name for lesson in LESSONS]
+    near = get_close_matches(name, names, n=1)
+    raise UnknownStep(
+        f"there is no notebook {name!r}",
+        step="looking for a notebook",
+        todo=f"did you mean {near[0]!r}?" if near else f"the names are {', '.join(names)}",
+    )

@@ -1,0 +1,166 @@
+"""`Workshop`: what a notebook holds in its hand.
+
+It owns no state of its own: steps look at the world, so any number of notebooks, kernels and terminals
+can hold one at the same time.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from gpuworkshop import settings as settings_module
+from gpuworkshop.errors import SettingsError, UnknownStep
+from gpuworkshop.settings import Settings
+from gpuworkshop.targets import Target, open_target
+from gpuworkshop.workshop import lessons
+from gpuworkshop.workshop.lab_steps import TargetUp
+from gpuworkshop.workshop.pod_steps import GpuBurn, ThreePods
+from gpuworkshop.workshop.steps import Step
+from gpuworkshop.workshop.verdict import Verdict
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from gpuworkshop.live import LiveView
+    from gpuworkshop.metrics import PrometheusReader
+    from gpuworkshop.metrics.catalog import Quantity
+    from gpuworkshop.workshop.quiz import Quiz
+
+
+class Workshop:
+    """The workshop on one target: `ws = Workshop.open()`."""
+
+    def __init__(self, target: Target, settings: Settings) -> None:
+        self.target = target
+        self.settings = settings
+        self._gpu_burn = GpuBurn(target)
+        steps: list[Step] = [TargetUp(target), ThreePods(target), self._gpu_burn]
+        self.steps: Mapping[str, Step] = {step.name: step for step in steps}
+
+    @classmethod
+    def open(cls, target: str | None = None, settings: Settings | None = None) -> Workshop:
+        """The workshop on `target` (default: TARGET in `.env`). Raises SettingsError.
+
+        Nothing is started: `ws.step("lab").apply()` does that, or `./run.sh`.
+        """
+        settings = settings or settings_module.load()
+        return cls(open_target(target or settings.target, settings), settings)
+
+    def __repr__(self) -> str:
+        return f"Workshop on {self.target.name!r}; steps: {', '.join(self.steps)}"
+
+    def step(self, name: str) -> Step:
+        """The step of that name. Raises UnknownStep with near names."""
+        if name in self.steps:
+            return self.steps[name]
+        near = get_close_matches(name, self.steps, n=1) or list(self.steps)
+        raise UnknownStep(
+            f"there is no step {name!r}",
+            step="looking for a step",
+            todo=f"did you mean {' or '.join(repr(n) for n in near)}?",
+        )
+
+    def health(self) -> Verdict:
+        """Is the target up, and do fresh samples arrive?"""
+        step = self.steps["lab"]
+        running = step.check()
+        return step.verify() if running.ok else running
+
+    def catch_up(self, name: str) -> Verdict:
+        """Bring the world to where the notebook `name` starts; may be called again at any time.
+
+        In the lab, loads that this sets going get an hour of history, marked as back-filled. Raises
+        UnknownStep. What goes wrong on the way is told in the verdict.
+        """
+        lesson = lessons.find(name)
+        for needed in lesson.needs:
+            verdict = self.step(needed).apply()
+            if not verdict.ok:
+                return verdict
+        if self._gpu_burn.name in lesson.needs:
+            self._gpu_burn.give_history()
+        proofs = [self.step(needed).verify() for needed in lesson.needs]
+        for proof in proofs:
+            if not proof.ok:
+                return proof
+        seen = "; ".join(proof.seen for proof in proofs)
+        return Verdict(True, f"Caught up to {lesson.name}", seen)
+
+    @property
+    def prometheus(self) -> PrometheusReader:
+        """A reader of the target's Prometheus, wherever that answers now. Raises LabNotRunning."""
+        return _reader(self.target.prometheus_url)
+
+    def quantity(self, name: str) -> Quantity:
+        """What the catalogue knows of a metric: title, unit, meaning, names in each release.
+
+        `name` is plain English or DCGM's own. Raises UnknownQuantity with near names.
+        """
+        from gpuworkshop.metrics import catalog
+
+        return catalog.find(name)
+
+    def range(self, expr: str, *, last: str = "10m", step: str = "1s") -> pd.DataFrame:
+        """PromQL over the last seconds, minutes or hours (`30s`, `10m`, `1h`), one row each `step`."""
+        now = time.time()
+        return self.prometheus.range(expr, now - _seconds(last), now, _seconds(step))
+
+    def table(self, quantities: Sequence[str], *, matchers: str = "", over: str = "10s") -> pd.DataFrame:
+        """The mean of each quantity over the time `over` until now: a row a pod, a column a quantity."""
+        import pandas as pd
+
+        columns = {}
+        for quantity in map(self.quantity, quantities):
+            now = time.time()
+            frame = self.prometheus.range(quantity.promql(matchers), now - _seconds(over), now, 1.0)
+            means = frame.mean()
+            labels = frame.columns.to_frame(index=False)
+            means.index = pd.Index(labels["namespace"] + "/" + labels["pod"], name="pod")
+            columns[f"{quantity.title} ({quantity.unit})"] = means
+        return pd.DataFrame(columns).sort_index().round(2)
+
+    def live(
+        self, what: str | Sequence[str], *, matchers: str = "", name: str = "live", window_s: float = 120.0
+    ) -> LiveView:
+        """A live picture of a quantity ("gpu utilisation") or PromQL, or of several below each other.
+
+        `matchers` choose the series (`namespace="default"`). A view of the same `name` is replaced. Raises
+        LabNotRunning, and UnknownQuantity with near names.
+        """
+        from gpuworkshop import live
+
+        one, several = (what, ()) if isinstance(what, str) else ("", what)
+        return live.view(name, self.prometheus, one, quantities=several, matchers=matchers, window_s=window_s)
+
+    def stop_live(self) -> None:
+        """Stop every live picture of this notebook; the last frames stay."""
+        from gpuworkshop import live
+
+        live.stop_all()
+
+    def quiz(self, question: str, *, choices: Sequence[str], answer: str, because: str) -> Quiz:
+        """A question with buttons: guess first, then read why."""
+        from gpuworkshop.workshop.quiz import Quiz
+
+        return Quiz(question, choices, answer, because)
+
+
+@lru_cache(maxsize=4)
+def _reader(url: str) -> PrometheusReader:
+    from gpuworkshop.metrics import PrometheusReader
+
+    return PrometheusReader(url)
+
+
+def _seconds(text: str) -> float:
+    """`30s`, `10m` or `1h` in seconds. Raises SettingsError."""
+    if not (match := re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", text.strip())):
+        raise SettingsError(
+            f"{text!r} is no length of time", step="reading a time", todo="write it as 30s, 10m or 1h"
+        )
+    return float(match[1]) * {"s": 1, "m": 60, "h": 3600}[match[2]]

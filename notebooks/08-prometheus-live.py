@@ -1,0 +1,136 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 08 · Live from Prometheus
+#
+# **You will learn** how to ask Prometheus for a GPU metric by pod, how to get it as a table, how to watch it
+# live, and how to measure a wave that you can see.
+#
+# | | |
+# |---|---|
+# | Time | 10 minutes |
+# | Cost | none in the lab |
+# | You need | nothing: the next cell catches you up |
+
+# %%
+from gpuworkshop import Workshop
+from gpuworkshop.metrics import waves
+
+ws = Workshop.open()
+ws
+
+# %% [markdown]
+# `catch_up` brings the world to where this notebook starts, wherever you come from. From then on, a pod
+# `gpu-burn-…` drives a GPU: 20 s on, 20 s off. So that nobody waits an hour for an hour's plot, the lab makes an
+# hour of history for it from the recorded trace. In the data those samples are marked by a series of
+# their own, `gpuworkshop_backfilled`.
+
+# %%
+ws.catch_up("prometheus-live")
+
+# %% [markdown]
+# ## One query, one moment
+#
+# An *instant query* asks for the newest sample of each series. The answer is a table: a column a series,
+# and the column's name says which pod and which GPU.
+
+# %%
+latest = ws.prometheus.latest("DCGM_FI_DEV_GPU_UTIL")
+latest.T
+
+# %% [markdown]
+# GPUs without a pod have an empty pod name. Where a pod runs, the exporter got its name from the kubelet.
+#
+# Names differ between releases of the exporter. Since 4.9 this metric is called `DCGM_FI_DEV_GPU_UTIL_RATIO`, and
+# goes from 0 to 1. The catalogue knows all names and brings them to one unit:
+
+# %%
+quantity = ws.quantity("gpu utilisation")
+print(f"{quantity.title}, in {quantity.unit}\n{quantity.meaning}\n\n{quantity.promql()}")
+
+# %% [markdown]
+# ## A query over time
+#
+# A *range query* evaluates the expression at every step between two times. Here: the last ten minutes of
+# gpu-burn, a point a second.
+
+# %%
+history = ws.range('DCGM_FI_DEV_GPU_UTIL{pod=~"gpu-burn-.*"}', last="10m", step="1s")
+print(history.attrs)
+history.tail()
+
+# %% [markdown]
+# ## The wave, measured
+#
+# From the on and off edges: period, duty cycle (the share of time in which it is on), and how many whole
+# cycles were seen.
+
+# %%
+measured = waves.table(history)
+measured
+
+# %% [markdown]
+# The load was told 20 s on and 20 s off: a period of 40 s, a duty cycle of 50 %. Does it agree?
+
+# %%
+ws.step("gpu-burn").compare(measured)
+
+# %% [markdown]
+# ### What a slow scrape would have shown
+#
+# By default many agents scrape once a minute. Take one sample in sixty from the very same data:
+
+# %%
+minutely = ws.range('DCGM_FI_DEV_GPU_UTIL{pod=~"gpu-burn-.*"}', last="50m", step="60s")
+waves.table(minutely)
+
+# %% [markdown]
+# A wave with three times the true period, and nothing says that it is false: this is *aliasing*. To see a load's
+# wave you need at least a few samples in each of its phases, so scrape every second or so.
+#
+# ## Live
+
+# %%
+live = ws.live("gpu utilisation", matchers='pod!=""', name="live", window_s=300)
+live
+
+# %%
+await live.run_for(6)
+live.snapshot()
+
+# %% [markdown]
+# Power follows the wave, with the GPU's own inertia. So do the clocks, in their own way: when nothing runs, the
+# GPU is free to clock *up*, and it is the power limit that brings the clock down under load.
+
+# %%
+follow = ws.live(["power", "sm clock", "tensor activity"], matchers='pod=~"gpu-burn-.*"', name="follow")
+follow
+
+# %%
+await follow.run_for(4)
+follow.snapshot()
+
+# %% [markdown]
+# ## Check
+
+# %%
+for name in ("lab", "three-pods", "gpu-burn"):
+    print(ws.step(name).verify())
+
+# %% [markdown]
+# **Try it:** change the matcher to your own pods, or the quantity to `"memory used"`, and run the live cell again:
+# the view of the same name is replaced.
+
+# %%
+ws.stop_live()
