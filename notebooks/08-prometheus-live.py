@@ -33,8 +33,8 @@ ws
 # %% [markdown]
 # `catch_up` brings the world to where this notebook starts, wherever you come from. From then on, a pod
 # `gpu-burn-…` drives a GPU: 20 s on, 20 s off. So that nobody waits an hour for an hour's plot, the lab makes an
-# hour of history for it from the recorded trace. In the data those samples are marked by a series of
-# their own, `gpuworkshop_backfilled`.
+# hour of history for it from the recorded trace. It is marked: in the pictures by a shade, in the data by a series
+# of its own, `gpuworkshop_backfilled_until_seconds`.
 
 # %%
 ws.catch_up("prometheus-live")

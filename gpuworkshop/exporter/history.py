@@ -12,12 +12,15 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 
 from gpuworkshop.exporter.devices import Backend, Device, Pod, PodMapping
 from gpuworkshop.exporter.fields import Field
 from gpuworkshop.exporter.rendering import Labels, block, labels
 from gpuworkshop.exporter.sampler import Snapshot, sample
 from gpuworkshop.exporter.schema import Metric, Schema
+
+BACKFILLED = "gpuworkshop_backfilled_until_seconds"
 
 _Columns = Mapping[Field, "array[float]"]
 
@@ -56,7 +59,7 @@ class History:
                     metric.name, "unknown" if metric.type == "counter" else metric.type, metric.help
                 )
                 yield from _family(metric, series, stamps)
-        yield from self._marks(target, stamps)
+        yield from self._marks(devices, target, stamps)
         yield "# EOF\n"
 
     def _keep(self, number: int, snapshot: Snapshot) -> None:
@@ -69,17 +72,20 @@ class History:
                 column = columns.setdefault(field, array("d", [math.nan]) * len(self._times))
                 column[number] = held.reading.values[field]
 
-    def _marks(self, target: Labels, stamps: Sequence[str]) -> Iterator[str]:
-        """What tells that the history was simulated, and that it was back-filled."""
+    def _marks(
+        self, devices: Sequence[Sequence[str]], target: Labels, stamps: Sequence[str]
+    ) -> Iterator[str]:
+        """What tells that the history was simulated, and until when each series was back-filled."""
         for family in self._last.families:
             if family.name.endswith("_info"):
                 yield _header(family.name, family.type, family.help)
                 for pairs, _ in family.samples:
                     prefix = f"{family.name}{_block(list(pairs), target)} 1"
                     yield "".join([prefix + stamp for stamp in stamps])
-        yield _header("gpuworkshop_backfilled", "gauge", "1 where the history was computed, not scraped.")
-        prefix = f"gpuworkshop_backfilled{_block([], target)} 1"
-        yield "".join([prefix + stamp for stamp in stamps])
+        yield _header(BACKFILLED, "gauge", "Unix time until which the history was computed, not scraped.")
+        for labelled in chain.from_iterable(devices):
+            prefix = f"{BACKFILLED}{labelled} {self._times[-1]:.3f}"
+            yield "".join([prefix + stamp for stamp in stamps])
 
 
 def _family(

@@ -91,26 +91,21 @@ def _config() -> dict[str, object]:
     }
 
 
-def backfill(  # the whole recipe of a block, in order
-    files: PrometheusFiles,
-    promtool: Path,
-    gpu_yaml: str,
-    target: ScrapeTarget,
-    start: float,
-    end: float,
+def backfill(
+    files: PrometheusFiles, promtool: Path, gpu_yaml: str, target: ScrapeTarget, span: tuple[float, float]
 ) -> None:
-    """Put the history of the GPUs in `gpu_yaml` from `start` to `end` (Unix seconds) into the TSDB.
+    """Put the history of the GPUs in `gpu_yaml` over `span` (from, until, in Unix seconds) into the TSDB.
 
     Prometheus serves the new blocks from its next start on. Raises LabError when exporter or promtool
     refuse; the TSDB is then as it was.
     """
-    files.folder.mkdir(parents=True, exist_ok=True)
+    files.data.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=files.folder, prefix="backfill-") as scratch:
         gpus, history, blocks = (Path(scratch, name) for name in ("gpus.yaml", "history.om", "blocks"))
         gpus.write_text(gpu_yaml, encoding="utf-8")
         labels = [part for key, value in target.labels.items() for part in ("--label", f"{key}={value}")]
         exporter = [sys.executable, "-m", "gpuworkshop", "exporter", "--gpus", str(gpus)]
-        exporter += ["--hostname", target.node, "--backfill", f"{start:.0f}", f"{end:.0f}", *labels]
+        exporter += ["--hostname", target.node, "--backfill", *(f"{at:.0f}" for at in span), *labels]
         with history.open("wb") as stdout:
             _run(exporter, stdout)
         _run([str(promtool), "tsdb", "create-blocks-from", "openmetrics", str(history), str(blocks)])

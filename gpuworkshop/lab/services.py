@@ -22,12 +22,14 @@ MODEL = "H200"
 GPUS = 4
 EXPORTER_PORT = 9400
 EXPORTER_INTERVAL_MS = 250  # the trace's own rate
-LEAST_FREE_BYTES = 300 * 2**20
+LEAST_FREE_BYTES = 2**30  # Prometheus and promtool take room in large pieces, before they need it
 
 
 def node(settings: Settings) -> SimulatedNode:
-    """The lab's node."""
-    return SimulatedNode(settings.state / "lab" / "nodes" / f"{NODE}.yaml")
+    """The lab's node, with its GPUs."""
+    simulated = SimulatedNode(settings.state / "lab" / "nodes" / f"{NODE}.yaml")
+    simulated.create(MODEL, GPUS)
+    return simulated
 
 
 def files(settings: Settings) -> PrometheusFiles:
@@ -37,11 +39,10 @@ def files(settings: Settings) -> PrometheusFiles:
 
 def build(settings: Settings) -> list[Service]:
     """Prepare the lab's files and list its services, in the order in which they start."""
-    _check_disk(settings)
+    check_disk(settings)
     prometheus = find_or_fetch("prometheus", settings)
     subnet = claim_subnet()
     simulated = node(settings)
-    simulated.create(MODEL, GPUS)
     address = f"{subnet.address(1, 1)}:{EXPORTER_PORT}"
     files(settings).write([ScrapeTarget(address, NODE)])
     return [_exporter(simulated, address), _prometheus(settings, prometheus)]
@@ -68,7 +69,8 @@ def _steady_port(note: Path) -> int:
     return port
 
 
-def _check_disk(settings: Settings) -> None:
+def check_disk(settings: Settings) -> None:
+    """Raise DiskFull unless there is room for the lab's Prometheus to work."""
     settings.state.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(settings.state).free
     if free < LEAST_FREE_BYTES:

@@ -7,7 +7,7 @@ may change it at the same time, and an exporter that restarts goes on where the 
 from __future__ import annotations
 
 import fcntl
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,6 +48,8 @@ class SimulatedNode:
 
     def create(self, model: str, count: int) -> None:
         """Give the node `count` idle GPUs of `model`, unless it has its GPUs already."""
+        if self.path.exists():
+            return
         with self._locked():
             if not self.path.exists():
                 self._write([{"index": index, "model": model, "pods": []} for index in range(count)])
@@ -99,10 +101,11 @@ class SimulatedNode:
             raise self._broken("it is not a list of GPUs with an index each")
         return gpus
 
-    def entry(self, pod: Pod) -> str:
-        """The YAML of the GPU that runs `pod`, as the file has it; empty if none does."""
-        gpu = _gpu_of(self.read(), pod)
-        return yaml.safe_dump([gpu], sort_keys=False) if gpu else ""
+    def entries(self, pods: Iterable[Pod]) -> str:
+        """The YAML of the GPUs that run `pods`, as the file has it."""
+        gpus = self.read()
+        found = {int(gpu["index"]): gpu for pod in pods if (gpu := _gpu_of(gpus, pod))}
+        return yaml.safe_dump(list(found.values()), sort_keys=False) if found else ""
 
     def _broken(self, why: str) -> LabError:
         return LabError(

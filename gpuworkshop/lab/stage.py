@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 from gpuworkshop.errors import LabNotRunning
 from gpuworkshop.lab import services
@@ -58,18 +59,23 @@ class Lab:
         return self._node.delete(pod.namespace, pod.name)
 
     def pods(self) -> list[PodOnGpu]:
-        """The pods that run now; empty before the lab's first start."""
-        return self._node.pods() if self._node.path.exists() else []
+        """The pods that run now, or will when the lab is up."""
+        return self._node.pods()
 
-    def describe(self, pod: Pod) -> str:
+    def describe(self, pods: Sequence[Pod]) -> str:
         """What `run_pod` writes, and where."""
-        return f"# in {self._node.path}\n{self._node.entry(pod)}"
+        return f"# in {self._node.path}\n{self._node.entries(pods)}"
 
-    def backfill(self, pod: Pod, seconds: float) -> None:
-        """Give `pod` a history of `seconds`, as if it had run for so long; Prometheus restarts for it."""
+    def backfill(self, pods: Sequence[Pod], seconds: float) -> None:
+        """Give `pods` a history of `seconds`, as if they had run for so long.
+
+        A Prometheus that runs is restarted for it: it looks for new blocks when it starts.
+        """
+        services.check_disk(self.settings)
         now = time.time()
         promtool = find_or_fetch("promtool", self.settings)
         target = ScrapeTarget("", services.NODE)
-        gpu = self._node.entry(pod)
-        backfill(services.files(self.settings), promtool, gpu, target, now - seconds, now)
-        groups.restart("prometheus", self.settings)
+        gpus = self._node.entries(pods)
+        backfill(services.files(self.settings), promtool, gpus, target, (now - seconds, now))
+        if any(s.name == "prometheus" and s.pid for s in self.status()):
+            groups.restart("prometheus", self.settings)

@@ -8,10 +8,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import ipywidgets as widgets
+from traitlets import Unicode
 
 from gpuworkshop.live.legend import WIDTH
 
 WINDOWS_S = (60.0, 120.0, 300.0, 900.0)
+
+
+class Picture(widgets.Image):  # type: ignore[misc]  # ipywidgets is not typed
+    """An image with a title for screen readers: the widget knows no alternative text.
+
+    The front end's view fails on a title where the model has no description, so here it has one.
+    """
+
+    description = Unicode("").tag(sync=True)
 
 
 class Controls:
@@ -35,7 +45,7 @@ class Controls:
             layout=widgets.Layout(width="auto", max_width="32em"),
             style={"description_width": "initial"},
         )
-        self.image = widgets.Image(format="png", width=WIDTH, layout=widgets.Layout(max_width="100%"))
+        self.image = Picture(format="png", width=WIDTH, layout=widgets.Layout(max_width="100%"))
         self.status = widgets.HTML("starting …")
         self.box = widgets.VBox(
             [widgets.HBox([self.pause, self.window, self.metric]), self.image, self.status]
@@ -51,8 +61,7 @@ class Controls:
     def show(self, png: bytes, about: str) -> None:
         """Put up a picture; the front end hears of it only if it is another one.
 
-        `about` is what a screen reader says: the image widget knows no alternative text, but takes a
-        title, which stands in for it.
+        `about` is what a screen reader says.
         """
         if bytes(self.image.value) != png:
             self.image.value = png

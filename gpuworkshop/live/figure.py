@@ -95,7 +95,7 @@ class _Strip:
         axes.tick_params(length=0, pad=6, labelsize=11, labelcolor=INK, labelbottom=last)
         axes.spines[["top", "right", "left"]].set_visible(False)
         axes.spines["bottom"].set(color=FAINT)
-        self._lines = LineCollection([], capstyle="round", joinstyle="round")
+        self._lines = LineCollection([])
         self._dots = PathCollection([_dot()], sizes=[30], edgecolors="white", linewidths=0.8, zorder=3)
         self._dots.set(transform=IdentityTransform(), offset_transform=axes.transData, clip_on=False)
         axes.add_collection(self._lines, autolim=False)
@@ -120,6 +120,7 @@ class _Strip:
             color=[look.colour for look in looks],
             linestyle=[(0, look.dashes or None) for look in looks],
             linewidth=width,
+            joinstyle="round" if width > 1 else "bevel",  # a quarter of the time, and nothing to see
         )
         self._mark(points, low, high, [look.colour for look in looks])
         self._say(chart, start)

@@ -22,7 +22,7 @@ from gpuworkshop.metrics.near import near
 RELEASES = ("4.8.4", "4.9")
 """Releases whose names are known; 4.8.2 and older have those of 4.8.4."""
 
-_DCGM_PREFIX = re.compile(r"^(?:dcgm fi )?(?:dev |prof )?")
+_PREFIXES = ("dcgm fi ", "dev ", "prof ")
 
 
 @dataclass(frozen=True)
@@ -109,10 +109,12 @@ def _quantity(key: str, entry: Mapping[str, Any]) -> Quantity:
 def _by_text() -> Mapping[str, Quantity]:
     known: dict[str, Quantity] = {}
     for each in quantities():
-        names = [field.name for field in each.fields.values()]
-        bare = [_DCGM_PREFIX.sub("", _plain(name)) for name in names]
-        for text in (each.key, each.title, *each.aliases, *names, *bare):
-            known.setdefault(_plain(text), each)
+        for text in (each.key, each.title, *each.aliases, *each.names.values()):
+            name = _plain(text)
+            known.setdefault(name, each)
+            for prefix in _PREFIXES:  # DCGM's names are also found without theirs
+                name = name.removeprefix(prefix)
+                known.setdefault(name, each)
     return known
 
 

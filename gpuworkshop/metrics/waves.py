@@ -114,7 +114,7 @@ def lag(a: pd.Series, b: pd.Series) -> float:
 
 def _samples(series: pd.Series) -> tuple[np.ndarray, np.ndarray]:
     """Seconds and values of the samples that are there, in order."""
-    ordered = series.dropna().sort_index()
+    ordered = series[np.isfinite(series.to_numpy(dtype=np.float64))].sort_index()
     ordered = ordered[~ordered.index.duplicated()]
     if len(ordered) < 2 * MIN_CYCLES:
         raise _no_wave(f"only {len(ordered)} samples", "wait until there are more")

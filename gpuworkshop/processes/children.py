@@ -64,7 +64,8 @@ async def end(child: asyncio.subprocess.Process, grace_s: float) -> None:
     with suppress(ProcessLookupError):
         child.terminate()
     try:
-        await asyncio.wait_for(child.wait(), grace_s)
+        async with asyncio.timeout(grace_s):
+            await child.wait()
     except TimeoutError:
         with suppress(ProcessLookupError):
             child.kill()

@@ -129,7 +129,9 @@ class Keeper:
     async def _back_off(self) -> None:
         self._retry.clear()
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._retry.wait(), self._pace.delay(self._deaths))
+            # not wait_for, which in Python 3.11 forgets a cancellation that comes along with the event
+            async with asyncio.timeout(self._pace.delay(self._deaths)):
+                await self._retry.wait()
 
     def _now(self, **changes: Any) -> None:
         status = replace(self.status, **changes)

@@ -40,8 +40,8 @@ class Target(Protocol):
     def pods(self) -> Sequence[PodOnGpu]:
         """The pods with GPUs that run now."""
 
-    def describe(self, pod: Pod) -> str:
-        """The very text that brings the pod about."""
+    def describe(self, pods: Sequence[Pod]) -> str:
+        """The very text that brings the pods about."""
 
-    def backfill(self, pod: Pod, seconds: float) -> bool:
-        """Give the pod a history of so many seconds, where that can be had; False where it cannot."""
+    def backfill(self, pods: Sequence[Pod], seconds: float) -> bool:
+        """Give the pods a history of so many seconds, where that can be had; False where it cannot."""

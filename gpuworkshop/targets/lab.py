@@ -46,11 +46,11 @@ class LabTarget:
         """The pods on the simulated GPUs."""
         return self._lab.pods()
 
-    def describe(self, pod: Pod) -> str:
-        """The entry in the file that tells the simulated node what runs on it."""
-        return self._lab.describe(pod)
+    def describe(self, pods: Sequence[Pod]) -> str:
+        """The entries in the file that tells the simulated node what runs on it."""
+        return self._lab.describe(pods)
 
-    def backfill(self, pod: Pod, seconds: float) -> bool:
+    def backfill(self, pods: Sequence[Pod], seconds: float) -> bool:
         """Make a history from the trace; every sample of it is marked as back-filled."""
-        self._lab.backfill(pod, seconds)
+        self._lab.backfill(pods, seconds)
         return True

@@ -12,6 +12,7 @@ from gpuworkshop.errors import StepFailed
 from gpuworkshop.processes import groups
 from gpuworkshop.processes.groups import ServiceStatus
 from gpuworkshop.processes.supervisor import supervise as run_supervisor
+from gpuworkshop.workshop.verdict import Verdict
 
 NAMES = ("jupyterlab", "prometheus")  # always told of, running or not
 
@@ -19,15 +20,17 @@ NAMES = ("jupyterlab", "prometheus")  # always told of, running or not
 @click.command()
 def up() -> None:
     """Bring up the lab and JupyterLab, wait until both are healthy, and print the address."""
-    from gpuworkshop.workshop import copies, jupyter
+    from gpuworkshop.workshop import copies, jupyter, lessons
     from gpuworkshop.workshop.session import Workshop
 
     settings = settings_module.load()
     running = {s.name for s in groups.status(settings) if s.state == "healthy"}
     ws = Workshop.open("lab", settings)
-    services = list(ws.target.up())
     if not ws.target.pods():
-        _insist(ws.step("three-pods").apply().ok, "the lab's first pods do not run")
+        pods = ws.step("three-pods")
+        _insist(pods.apply())
+        pods.give_history(lessons.LESSONS[0].history_s)
+    services = list(ws.target.up())
     for line in copies.refresh(settings):
         click.echo(line)
     services += groups.ensure(jupyter.GROUP, settings)
@@ -81,7 +84,7 @@ def catch_up(notebook: str) -> None:
 
     verdict = Workshop.open().catch_up(notebook)
     click.echo(str(verdict))
-    _insist(verdict.ok, verdict.seen, verdict.todo)
+    _insist(verdict)
 
 
 @click.command()
@@ -114,6 +117,6 @@ def _with_stopped(services: Sequence[ServiceStatus]) -> list[ServiceStatus]:
     return [*services, *stopped]
 
 
-def _insist(ok: bool, seen: str, todo: str = "") -> None:
-    if not ok:
-        raise StepFailed(seen, todo=todo or "see ./status.sh and the logs in .workshop/logs")
+def _insist(verdict: Verdict) -> None:
+    if not verdict.ok:
+        raise StepFailed(verdict.seen, step=verdict.step, todo=verdict.todo)

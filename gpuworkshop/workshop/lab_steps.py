@@ -50,6 +50,9 @@ class TargetUp(Step):
         self._target.down()
         return self.passed("ended; ws.step('lab').apply() starts it again, with all that was stored")
 
+    def give_history(self, seconds: float) -> None:
+        """Nothing: this step has no data of its own."""
+
     def text(self) -> str:
         """The command of the terminal, and the processes that it starts."""
         lines = [f"{s.name:24} {s.state:10} {s.url or ''}" for s in self._target.status()]

@@ -10,23 +10,28 @@ from gpuworkshop.errors import UnknownStep
 
 @dataclass(frozen=True)
 class Lesson:
-    """A notebook. `needs` are the steps that must be so where it starts; `minutes` is a reader's time."""
+    """A notebook. `needs` are the steps that must be so where it starts; `minutes` is a reader's time.
+
+    `history_s` is how many seconds of data it wants of the loads that run.
+    """
 
     name: str
     file: str
     title: str
     minutes: int
     needs: tuple[str, ...]
+    history_s: float
 
 
 LESSONS = (
-    Lesson("first-wave", "00-first-wave.ipynb", "The first wave", 5, ("lab", "three-pods")),
+    Lesson("first-wave", "00-first-wave.ipynb", "The first wave", 5, ("lab", "three-pods"), 900),
     Lesson(
         "prometheus-live",
         "08-prometheus-live.ipynb",
         "Live from Prometheus",
         10,
         ("lab", "three-pods", "gpu-burn"),
+        3600,
     ),
 )
 

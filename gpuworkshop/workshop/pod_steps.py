@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import pandas as pd
 
-from gpuworkshop.errors import WorkshopError
+from gpuworkshop.errors import LabNotRunning, PrometheusError, WorkshopError
 from gpuworkshop.metrics import PrometheusReader, catalog
 from gpuworkshop.targets import Pod, Target
 from gpuworkshop.workshop.steps import Step
@@ -16,7 +16,6 @@ from gpuworkshop.workshop.verdict import Verdict
 BUSY_PERCENT = 95.0
 ARRIVAL_S = 20.0  # until a new pod's series has reached Prometheus
 ON_S = OFF_S = 20
-HISTORY_S = 3600.0
 
 THREE_PODS = (
     Pod("language", "tuner-0", load={"kind": "matmul"}),
@@ -55,7 +54,13 @@ class PodsRunning(Step):
 
     def text(self) -> str:
         """What the target writes for each pod."""
-        return "\n".join(self._target.describe(pod) for pod in self.pods)
+        return self._target.describe(self.pods)
+
+    def give_history(self, seconds: float) -> None:
+        """Back-fill those pods whose series do not reach back by half of `seconds` at least."""
+        without = [pod for pod in self.pods if self._age(pod, seconds) < seconds / 2]
+        if without:
+            self._target.backfill(without, seconds)
 
     def utilisation(self, pod: Pod, seconds: float) -> pd.Series[float]:
         """GPU_UTIL of `pod` over the last `seconds`, in percent, one sample a second."""
@@ -65,6 +70,14 @@ class PodsRunning(Step):
             query = catalog.find("gpu_util").promql(matchers)
             frame = reader.range(query, now - seconds, now, 1.0, empty_ok=True)
         return frame.iloc[:, 0].dropna() if frame.shape[1] else pd.Series(dtype=float)
+
+    def _age(self, pod: Pod, seconds: float) -> float:
+        """How far back the pod's series reaches within the last `seconds`; 0 without one."""
+        try:
+            stored = self.utilisation(pod, seconds)
+        except (PrometheusError, LabNotRunning):
+            return 0.0
+        return time.time() - stored.index[0].timestamp() if len(stored) else 0.0
 
     def await_proof(self, proof: Callable[[], str], missing: str, patience_s: float) -> Verdict:
         """Ask `proof` until it has something to say, or patience ends."""
@@ -124,14 +137,6 @@ class GpuBurn(PodsRunning):
         seen = f"period {period:.1f} s, duty {duty:.1f} % ({told})"
         agrees = abs(period - (ON_S + OFF_S)) <= 1 and abs(duty - 100 * ON_S / (ON_S + OFF_S)) <= 3
         return self.passed(seen) if agrees else self.failed(seen, "was the load changed in this time?")
-
-    def give_history(self) -> bool:
-        """Make an hour of history for the pod, where the target can, unless it has some already."""
-        pod = GPU_BURN
-        old = self.utilisation(pod, HISTORY_S)
-        if len(old) and (old.index[-1] - old.index[0]).total_seconds() > HISTORY_S / 2:
-            return False
-        return self._target.backfill(pod, HISTORY_S)
 
     def _on_and_off(self) -> str:
         recent = self.utilisation(GPU_BURN, float(ON_S + OFF_S + 5))

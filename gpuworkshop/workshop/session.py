@@ -38,8 +38,7 @@ class Workshop:
     def __init__(self, target: Target, settings: Settings) -> None:
         self.target = target
         self.settings = settings
-        self._gpu_burn = GpuBurn(target)
-        steps: list[Step] = [TargetUp(target), ThreePods(target), self._gpu_burn]
+        steps: list[Step] = [TargetUp(target), ThreePods(target), GpuBurn(target)]
         self.steps: Mapping[str, Step] = {step.name: step for step in steps}
 
     @classmethod
@@ -82,8 +81,7 @@ class Workshop:
             verdict = self.step(needed).apply()
             if not verdict.ok:
                 return verdict
-        if self._gpu_burn.name in lesson.needs:
-            self._gpu_burn.give_history()
+            self.step(needed).give_history(lesson.history_s)
         proofs = [self.step(needed).verify() for needed in lesson.needs]
         for proof in proofs:
             if not proof.ok:

@@ -42,6 +42,10 @@ class Step(ABC):
     def text(self) -> str:
         """The commands and manifests of `apply`, as they can be typed."""
 
+    @abstractmethod
+    def give_history(self, seconds: float) -> None:
+        """Have data of the last `seconds`, made up where the target can, and marked as such."""
+
     def apply(self) -> Verdict:
         """Bring it about, unless it is so already, and say how it is then.
 

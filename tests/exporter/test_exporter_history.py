@@ -51,8 +51,9 @@ def test_it_is_openmetrics_with_every_default_field(gpus: Path, schema: str) -> 
     expected = {m.name for m in SCHEMAS[schema].metrics if "RESERVED" not in m.name}
     assert {name for name in families if name.startswith("DCGM")} == expected
     assert {family.type for family in families.values()} == {"gauge", "unknown"}
-    times = sorted({float(str(sample.timestamp)) for sample in families["gpuworkshop_backfilled"].samples})
-    assert times == [START + 5 * n for n in range(21)]
+    marks = families["gpuworkshop_backfilled_until_seconds"].samples
+    assert sorted({float(str(mark.timestamp)) for mark in marks}) == [START + 5 * n for n in range(21)]
+    assert {mark.value for mark in marks} == {START + 100}
     notes = {sample.labels["note"] for sample in families["gpuworkshop_simulated_info"].samples}
     assert notes == {"H200 trace", "H200 trace scaled to A10G"}
 
@@ -86,7 +87,8 @@ def test_labels_of_the_target_are_added_as_prometheus_adds_them(gpus: Path) -> N
     families = parsed(text)
     labels = families["DCGM_FI_DEV_GPU_UTIL"].samples[0].labels
     assert (labels["job"], labels["pod"], labels["exported_pod"]) == ("dcgm", "exporter-x", "burn")
-    assert families["gpuworkshop_backfilled"].samples[0].labels == {"job": "dcgm", "pod": "exporter-x"}
+    marked = families["gpuworkshop_backfilled_until_seconds"].samples[0].labels
+    assert (marked["job"], marked["pod"], marked["exported_pod"]) == ("dcgm", "exporter-x", "burn")
 
 
 @pytest.mark.real

@@ -223,7 +223,7 @@ def test_a_wave_in_the_served_values_follows_the_clock(tmp_path: Path) -> None:
             assert time.monotonic() < deadline, settled
             at = exporter.value("gpuworkshop_sample_timestamp_seconds") or 0.0
             utilisation = exporter.value("DCGM_FI_DEV_GPU_UTIL") or 0.0
-            # Kept only if both scrapes were of one sample, and the recording had reached its new level by then.
+            # Kept if both scrapes were of one sample, and the recording had reached its new level by then.
             if exporter.value("gpuworkshop_sample_timestamp_seconds") == at and at % 1 > 0.3:
                 settled[at] = utilisation
     assert all((value > 90) == (at % 2 < 1) for at, value in settled.items())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -17,9 +18,10 @@ from typing import Any
 import pytest
 
 from gpuworkshop.errors import DiskFull, PortInUse, ServiceDied, ServiceError, StartTimeout
-from gpuworkshop.processes import groups, reaper, state
+from gpuworkshop.processes import groups, reaper, state, tether
+from gpuworkshop.processes.children import Service
 from gpuworkshop.processes.groups import ServiceStatus
-from gpuworkshop.processes.keeper import Pace
+from gpuworkshop.processes.keeper import Keeper, Pace
 from gpuworkshop.processes.ports import free_port
 from gpuworkshop.processes.reaper import Process, alive, born
 from gpuworkshop.settings import Settings
@@ -319,6 +321,45 @@ def test_a_long_log_is_cut_at_the_start(world: World) -> None:
     assert 4_900_000 < len(text) < 5_001_000
     assert text.startswith("an old line\n")
     assert "the last of the old lines\n--- starting web" in text
+
+
+def test_health_is_asked_past_any_proxy(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{free_port('127.0.0.1')}")
+    world.add("web")
+    assert world.ensure()[0].state == "healthy"
+
+
+def test_a_nudge_ends_the_back_off_and_loses_no_cancellation(world: World) -> None:
+    world.settings.logs.mkdir(parents=True)
+    command = [sys.executable, PROGRAM, "fail", "again"]
+    url = f"http://127.0.0.1:{free_port('127.0.0.1')}"
+    seen: list[int] = []
+
+    async def live() -> None:
+        changed = asyncio.Event()
+        keeper = Keeper("test", Service("bad", command, url, url), world.settings, pace, changed.set)
+        keeping = asyncio.create_task(keeper.run())
+        for starts in (2, 4):  # after the first death in a row it starts at once, after the second it waits
+            while not log.exists() or log.read_text().count("again") < starts or keeper.status.pid:
+                async with asyncio.timeout(20):
+                    await changed.wait()
+                changed.clear()
+            seen.append(log.read_text().count("--- starting"))
+            keeper.nudge()
+        keeping.cancel()
+        await asyncio.gather(keeping, return_exceptions=True)
+
+    log = world.settings.logs / "bad.log"
+    pace = Pace(back_off=600, give_up_after=100, grace=1)
+    asyncio.run(live())
+    assert seen == [2, 4]
+
+
+def test_a_tether_refuses_a_parent_that_is_gone() -> None:
+    command = [sys.executable, "-I", "-S", tether.__file__, "1", "echo", "too late"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=20)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "the supervisor ended" in done.stderr
 
 
 def test_back_off_doubles_up_to_its_limit() -> None:
