@@ -143,7 +143,7 @@ def measure(reader: str, url: str, start: int) -> dict[str, float]:
 
 def in_process(reader: str, url: str, start: int) -> dict[str, float]:
     command = [sys.executable, __file__, "--measure", reader, url, str(start)]
-    found: dict[str, float] = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+    found: dict[str, float] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
     return found
 
 

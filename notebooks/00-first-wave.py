@@ -64,7 +64,8 @@ ws.step("three-pods").verify()
 
 # %% [markdown]
 # Here they are, live. The picture moves once a second. Hold it with **Pause**, and change how far back it
-# looks with **Window**.
+# looks with **Window**. Lines that would hide each other are drawn side by side. The shaded part is history that
+# the lab made from the recording, so that you need not wait for it.
 
 # %%
 pods = 'namespace=~"language|vision|robotics"'

@@ -72,6 +72,8 @@ class PrometheusFiles:
             "--storage.tsdb.retention.time=7d",
             "--storage.tsdb.retention.size=2GB",
             f"--web.listen-address={address}",
+            # By default the last value is repeated for 5 minutes, over an outage too.
+            "--query.lookback-delta=5s",
             # Prometheus waits this long before it acts on a discovered target; 5 s is its default.
             "--scrape.discovery-reload-interval=1s",
         ]

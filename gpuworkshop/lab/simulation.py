@@ -16,6 +16,7 @@ from typing import Any
 import yaml
 
 from gpuworkshop.errors import LabError
+from gpuworkshop.processes.state import replace_file
 
 
 @dataclass(frozen=True)
@@ -115,9 +116,7 @@ class SimulatedNode:
         )
 
     def _write(self, gpus: list[dict[str, Any]]) -> None:
-        scratch = self.path.with_suffix(".new")
-        scratch.write_text(yaml.safe_dump(gpus, sort_keys=False), encoding="utf-8")
-        scratch.replace(self.path)
+        replace_file(self.path, yaml.safe_dump(gpus, sort_keys=False))
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

@@ -8,7 +8,6 @@ Source: the HTTP API page of Prometheus's documentation.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -23,12 +22,11 @@ from gpuworkshop.errors import BadAnswer, NoData, PrometheusError
 from gpuworkshop.metrics import answers, catalog, frames
 from gpuworkshop.metrics.connection import Connection
 from gpuworkshop.metrics.near import metric_names, near
+from gpuworkshop.metrics.provenance import Provenance
 from gpuworkshop.metrics.times import Grid, Moment, Step
 
 PART_POINTS = 1800
 """Points a series to ask for at once; Prometheus gives 11,000."""
-RECHECK_S = 10
-"""How long to believe that nothing here is simulated."""
 
 _Expression = str | catalog.Quantity
 _Block = tuple[list[dict[str, str]], np.ndarray]
@@ -53,8 +51,7 @@ class PrometheusReader:
     ) -> None:
         self._connection = Connection(url, ca=ca, token=token, auth=auth, timeout_s=timeout_s)
         self.url = self._connection.url
-        self._notes: dict[str, str] = {}
-        self._notes_asked = -float(RECHECK_S)
+        self._provenance = Provenance(self._connection)
 
     def __enter__(self) -> Self:
         return self
@@ -152,28 +149,12 @@ class PrometheusReader:
             "unit": asked.unit or catalog.unit_of(name),
             "source": f"Prometheus {self.url}",
             "query": asked.query,
-            "simulated": self._simulated(series),
+            "simulated": self._provenance.simulated(series),
+            "backfilled_before": self._provenance.backfilled_before(series),
             "warnings": asked.all_warnings(),
             "infos": asked.infos,
         }
         return frame
-
-    def _simulated(self, series: Sequence[frames.Labels]) -> str:
-        """What the exporter says of these GPUs: "" for real ones. A series without UUID may be of any."""
-        if not self._notes and time.monotonic() - self._notes_asked >= RECHECK_S:
-            self._notes_asked = time.monotonic()
-            self._notes = self._ask_notes()
-        seen = {each.get("UUID") for each in series}
-        return ", ".join(sorted({note for uuid, note in self._notes.items() if {uuid, None} & seen}))
-
-    def _ask_notes(self) -> dict[str, str]:
-        """The note of each simulated GPU ever stored, by UUID; asks the index only, and reads no sample."""
-        match = {"match[]": "gpuworkshop_simulated_info"}
-        try:
-            found = self._connection.get("series", list[dict[str, str]], match)
-        except PrometheusError:
-            return {}
-        return {each.get("UUID", ""): each.get("note", "") for each in found}
 
     def _no_data(self, asked: _Asked) -> NoData:
         known = self.metric_names()

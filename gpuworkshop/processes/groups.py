@@ -16,11 +16,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 
-from gpuworkshop.errors import ServiceError, StartTimeout
+from gpuworkshop.errors import DiskFull, ServiceError, StartTimeout
 from gpuworkshop.processes import reaper, state
 from gpuworkshop.processes.children import last_lines
 from gpuworkshop.processes.failures import quoted
-from gpuworkshop.processes.health import trouble
+from gpuworkshop.processes.health import no_room, trouble
 from gpuworkshop.processes.launch import launch
 from gpuworkshop.processes.reaper import Process, alive, born
 from gpuworkshop.processes.state import GroupState, ServiceStatus
@@ -45,6 +45,9 @@ def ensure(
     the listing of the services raised.
     """
     command = command or (sys.executable, "-m", "gpuworkshop", "supervise", group)
+    settings.state.mkdir(parents=True, exist_ok=True)
+    if full := no_room(settings.state):
+        raise DiskFull(full, step=f"starting {group}", todo="make room, and start again")
     deadline = time.monotonic() + timeout_s
     nudged = False
     while True:
@@ -120,20 +123,26 @@ def _supervised(group: str, settings: Settings) -> GroupState | None:
 def status_of(group: str, settings: Settings) -> list[ServiceStatus]:
     """The services of one group: what their supervisor says, corrected by what their addresses answer now."""
     if current := _supervised(group, settings):
+        full = no_room(settings.state)
         with ThreadPoolExecutor() as pool:
-            return list(pool.map(_seen, current.services))
+            answers = list(pool.map(_ask, current.services))
+        return [_seen(*each, full) for each in zip(current.services, answers, strict=True)]
     last = state.read(settings.run / f"{group}.json")
     known = last.services if last else [ServiceStatus(name, "stopped") for name in SERVICES.get(group, ())]
     behind = {process.pid for process in reaper.find(settings.state)} if last else set()
     return [_stopped(service, service.pid in behind) for service in known]
 
 
-def _seen(service: ServiceStatus) -> ServiceStatus:
+def _ask(service: ServiceStatus) -> str:
+    return trouble(service.health_url) if service.pid else ""
+
+
+def _seen(service: ServiceStatus, trouble: str, full: str) -> ServiceStatus:
     if service.pid is None:
         return service
-    if not (seen := trouble(service.health_url)):
-        return replace(service, state="healthy", detail="")
-    return replace(service, state="unhealthy", detail=seen) if service.state == "healthy" else service
+    if not trouble:
+        return replace(service, state="unhealthy" if full else "healthy", detail=full)
+    return replace(service, state="unhealthy", detail=trouble) if service.state == "healthy" else service
 
 
 def _stopped(service: ServiceStatus, left_behind: bool) -> ServiceStatus:

@@ -1,14 +1,20 @@
-"""Whether a service answers: one HTTP GET with a short time-out, straight to it and past any proxy."""
+"""Whether a service can do its work: it answers, and there is room on its disk.
+
+Asking is one HTTP GET with a short time-out, straight to the service and past any proxy.
+"""
 
 from __future__ import annotations
 
+import shutil
 import socket
 from http.client import HTTPException
+from pathlib import Path
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import ProxyHandler, build_opener
 
 TIMEOUT_S = 2.0
+LEAST_FREE_BYTES = 16 * 2**20
 _opener = build_opener(ProxyHandler({}))
 
 
@@ -32,3 +38,12 @@ def listening(url: str) -> bool:
     except OSError:
         return False
     return True
+
+
+def no_room(folder: Path) -> str:
+    """Empty when there is room to write in `folder`, else what is wrong in a few words.
+
+    A Prometheus on a full disk answers as if nothing were amiss, and stores no sample.
+    """
+    free = shutil.disk_usage(folder).free
+    return "" if free >= LEAST_FREE_BYTES else f"the disk is full: {free / 2**20:.0f} MiB free at {folder}"

@@ -10,11 +10,8 @@ import click
 from gpuworkshop import settings as settings_module
 from gpuworkshop.errors import StepFailed
 from gpuworkshop.processes import groups
-from gpuworkshop.processes.groups import ServiceStatus
 from gpuworkshop.processes.supervisor import supervise as run_supervisor
 from gpuworkshop.workshop.verdict import Verdict
-
-NAMES = ("jupyterlab", "prometheus")  # always told of, running or not
 
 
 @click.command()
@@ -52,7 +49,7 @@ def down() -> None:
 @click.option("--json", "as_json", is_flag=True, help="for programs")
 def status(as_json: bool) -> None:
     """What runs, and whether it is healthy."""
-    services = _with_stopped(groups.status(settings_module.load()))
+    services = groups.status(settings_module.load())
     if as_json:
         rows = [{"name": s.name, "state": s.state, "url": s.url, "pid": s.pid} for s in services]
         click.echo(json.dumps({"services": rows}))
@@ -109,12 +106,6 @@ def rehearse(target: str | None, notebooks: Sequence[str]) -> None:
     click.echo(
         f"{len(results)} notebooks ran in {seconds:.0f} s: {settings.state / 'rehearsal' / 'report.html'}"
     )
-
-
-def _with_stopped(services: Sequence[ServiceStatus]) -> list[ServiceStatus]:
-    known = {s.name for s in services}
-    stopped = [ServiceStatus(name=n, state="stopped") for n in NAMES if n not in known]
-    return [*services, *stopped]
 
 
 def _insist(verdict: Verdict) -> None:

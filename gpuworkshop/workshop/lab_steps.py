@@ -26,7 +26,11 @@ class TargetUp(Step):
     def check(self) -> Verdict:
         """Look at each process and its health address."""
         services = self._target.status()
-        down = [f"{s.name} is {s.state}" for s in services if s.state != "healthy"]
+        down = [
+            f"{s.name} is {s.state}" + (f" ({s.detail})" if s.detail else "")
+            for s in services
+            if s.state != "healthy"
+        ]
         if down or not services:
             seen = "; ".join(down) or "nothing of it runs"
             return self.failed(seen, f"ws.step({self.name!r}).apply() starts it; ./status.sh says more")

@@ -99,7 +99,8 @@ def test_killed_and_back(server: Server) -> None:
             eventually(lambda: view.fault is not None)
             eventually(lambda: 'role="alert"' in view.controls.status.value)
             last = view.frame.index[-1]
-            time.sleep(6)  # an outage longer than the look-back
+            longer_than_the_look_back = last.timestamp() + 6
+            eventually(lambda: time.time() > longer_than_the_look_back)
             server.start()
             eventually(lambda: view.fault is None)
             eventually(lambda: len(view.frame[last + pd.Timedelta(seconds=4) :]) >= 8)

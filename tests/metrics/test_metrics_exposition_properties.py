@@ -21,7 +21,9 @@ LABELS = st.from_regex(r"[a-z][a-z0-9]{0,8}", fullmatch=True).filter(
     lambda name: name not in ("le", "quantile")
 )
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
-UNHURRIED = settings(deadline=None, max_examples=60)
+# at a line's end a carriage return belongs to the line end
+HELP = TEXT.map(lambda text: text.replace("\r", ""))
+UNHURRIED = settings(deadline=None, max_examples=60, derandomize=True)
 VALUES = st.floats(allow_nan=True, allow_infinity=True)
 
 
@@ -40,13 +42,13 @@ def rendered(draw: st.DrawFn) -> list[Metric]:
         name = f"m{number}_{draw(NAMES).replace(':', '')}x"
         labels = draw(st.lists(LABELS, unique=True, max_size=3))
         kind = draw(st.sampled_from([GaugeMetricFamily, CounterMetricFamily]))
-        family = kind(name, draw(TEXT), labels=labels)
+        family = kind(name, draw(HELP), labels=labels)
         rows = st.lists(st.tuples(*[TEXT] * len(labels)), unique=True, min_size=1, max_size=4)
         for values in draw(rows):
             moment = draw(st.none() | st.integers(0, 2_000_000_000))
             family.add_metric(values, draw(VALUES), timestamp=moment)
         families.append(family)
-    histogram = HistogramMetricFamily("last", draw(TEXT), labels=["a"])
+    histogram = HistogramMetricFamily("last", draw(HELP), labels=["a"])
     histogram.add_metric([draw(TEXT)], [("0.5", 1), ("+Inf", 2)], sum_value=3)
     return [*families, histogram]
 

@@ -31,6 +31,7 @@ def test_a_range_is_the_wide_frame(history: History, reader: PrometheusReader) -
         "source": f"Prometheus {history.url}",
         "query": "DCGM_FI_DEV_GPU_UTIL",
         "simulated": "H200 trace",
+        "backfilled_before": None,
         "warnings": [],
         "infos": [],
     }

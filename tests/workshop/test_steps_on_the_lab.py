@@ -90,10 +90,10 @@ def test_catching_up_again_changes_nothing(ws: Workshop) -> None:
 
 def test_back_filling_loses_nothing_that_was_stored(ws: Workshop, own: Settings) -> None:
     assert ws.health().ok
-    stored = int(ws.prometheus.latest("count_over_time(up[1h])").iloc[0, 0])
+    stored = ws.prometheus.latest("count_over_time(up[1h])").to_numpy()[0, 0]
     ws.step("gpu-burn").apply()
     ws.target.backfill([placed.pod for placed in ws.target.pods()], 600)
-    assert int(ws.prometheus.latest("count_over_time(up[1h])").iloc[0, 0]) >= stored
+    assert ws.prometheus.latest("count_over_time(up[1h])").to_numpy()[0, 0] >= stored
 
 
 def test_gpu_burn_can_be_reset(ws: Workshop) -> None:
