@@ -165,7 +165,4 @@ for name in ("lab", "three-pods", "gpu-burn"):
 
 # %% [markdown]
 # **Next:** `08-prometheus-live` asks Prometheus itself: queries, tables, and the wave measured.
-# To stop the pictures, run the cell below. To end the whole lab, type `./stop.sh` in a terminal.
-
-# %%
-ws.stop_live()
+# `ws.stop_live()` stops the pictures. To end the whole lab, type `./stop.sh` in a terminal.

@@ -130,7 +130,4 @@ for name in ("lab", "three-pods", "gpu-burn"):
 
 # %% [markdown]
 # **Try it:** change the matcher to your own pods, or the quantity to `"memory used"`, and run the live cell again:
-# the view of the same name is replaced.
-
-# %%
-ws.stop_live()
+# the view of the same name is replaced. `ws.stop_live()` stops the pictures.

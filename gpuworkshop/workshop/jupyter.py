@@ -27,11 +27,13 @@ def build(settings: Settings) -> list[Service]:
     host = settings.jupyter_host
     port = settings.jupyter_port or free_port(host)
     home = settings.state / "jupyter"
+    home.mkdir(parents=True, exist_ok=True)
+    home.chmod(0o700)  # some of the files that hold the token are readable for all
     _quiet_front_end(home / "lab" / "user-settings")
     settings.notebooks.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "jupyterlab", "--no-browser", f"--ServerApp.ip={host}"]
     command += [f"--ServerApp.port={port}", "--ServerApp.port_retries=0"]
-    command += [f"--ServerApp.root_dir={settings.notebooks}", "--ServerApp.open_browser=False"]
+    command += [f"--ServerApp.root_dir={settings.notebooks}"]
     command += ["--allow-root"] if _is_root() else []
     url = f"http://{'127.0.0.1' if host == '0.0.0.0' else host}:{port}"  # noqa: S104
     return [

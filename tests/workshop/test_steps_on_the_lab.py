@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from gpuworkshop.errors import SettingsError, UnknownQuantity, UnknownStep
-from gpuworkshop.metrics import waves
+from gpuworkshop.metrics import PrometheusReader, waves
 from gpuworkshop.processes import groups
 from gpuworkshop.settings import Settings
 from gpuworkshop.workshop import Workshop
@@ -62,7 +62,8 @@ def test_catching_up_makes_a_history_with_the_wave_in_it(ws: Workshop) -> None:
 
 def test_history_is_marked_as_back_filled(ws: Workshop) -> None:
     assert ws.catch_up("prometheus-live").ok
-    history = ws.range(f"DCGM_FI_DEV_GPU_UTIL{WAVE}", last="10m")
+    with PrometheusReader(ws.target.prometheus_url) as reader:
+        history = reader.range(f"DCGM_FI_DEV_GPU_UTIL{WAVE}", time.time() - 600, time.time(), 1.0)
     until = history.attrs["backfilled_before"]
     assert history.index[0] < until <= pd.Timestamp.now(tz="UTC")
 
