@@ -1,11 +1,18 @@
-"""The history that a real Prometheus is given in these tests: a wave, a gap, odd values, two releases."""
+"""A real Prometheus over a written history: a wave, a gap, odd values, two releases."""
 
 from __future__ import annotations
 
+import subprocess
 import time
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from gpuworkshop.metrics import PrometheusReader
+from gpuworkshop.processes.ports import free_port
 
 SECONDS = 12_000
 GPU_A = 'gpu="0",UUID="GPU-a",hostname="node-1"'
@@ -58,3 +65,33 @@ def await_ready(url: str) -> None:
             time.sleep(0.05)
         else:
             return
+
+
+@pytest.fixture(scope="session")
+def history(prometheus: Path, promtool: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[History]:
+    folder = tmp_path_factory.mktemp("a history")
+    start = int(time.time()) - SECONDS - 60
+    (folder / "history.om").write_text("".join(openmetrics(start)))
+    backfill = [str(promtool), "tsdb", "create-blocks-from", "openmetrics"]
+    subprocess.run([*backfill, str(folder / "history.om"), str(folder / "data")], check=True, timeout=60)
+    (folder / "prometheus.yml").write_text("scrape_configs: []\n")
+    address = f"127.0.0.1:{free_port()}"
+    command = [
+        str(prometheus),
+        f"--config.file={folder / 'prometheus.yml'}",
+        f"--storage.tsdb.path={folder / 'data'}",
+        "--query.lookback-delta=1s",
+        f"--web.listen-address={address}",
+    ]
+    with (folder / "log").open("w") as log, subprocess.Popen(command, stdout=log, stderr=log) as server:
+        try:
+            await_ready(f"http://{address}/-/ready")
+            yield History(f"http://{address}", start)
+        finally:
+            server.terminate()
+
+
+@pytest.fixture
+def reader(history: History) -> Iterator[PrometheusReader]:
+    with PrometheusReader(history.url) as reader:
+        yield reader
