@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -47,12 +48,12 @@ def browser_path() -> str | None:
 @pytest.fixture
 def page(request: pytest.FixtureRequest, own: Settings) -> Iterator[Any]:
     """A page of a headless Chromium; on failure what it showed is kept."""
-    chromium = browser_path()
-    if chromium is None:
-        assert not os.environ.get("CI"), "no Chromium: ./test.sh installs one"
-        pytest.skip("no Chromium on the PATH")
     options = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
     with playwright_api.sync_playwright() as driver:
+        chromium = browser_path() or driver.chromium.executable_path
+        if not Path(chromium).exists():
+            assert not os.environ.get("CI"), "no Chromium: ./test.sh installs one"
+            pytest.skip("no Chromium; ./test.sh installs one where it can")
         browser = driver.chromium.launch(executable_path=chromium, args=options)
         page = browser.new_page(viewport={"width": 1280, "height": 1400})
         failed_before = request.session.testsfailed
