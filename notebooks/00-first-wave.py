@@ -62,6 +62,12 @@ ws.step("three-pods").apply()
 ws.step("three-pods").verify()
 
 # %% [markdown]
+# The same four verbs as buttons, if you would rather click:
+
+# %%
+ws.panel("three-pods")
+
+# %% [markdown]
 # Here they are, live. The picture moves once a second. Hold it with **Pause**, and change how far back it
 # looks with **Window**. Lines that would hide each other are drawn side by side. The shaded part is history that
 # the lab made from the recording, so that you need not wait for it.

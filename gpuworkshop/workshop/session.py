@@ -25,6 +25,7 @@ from gpuworkshop.workshop.verdict import Verdict
 
 if TYPE_CHECKING:
     import pandas as pd
+    from ipywidgets import Widget
 
     from gpuworkshop.live import LiveView
     from gpuworkshop.metrics import PrometheusReader
@@ -63,6 +64,12 @@ class Workshop:
             step="looking for a step",
             todo=f"did you mean {' or '.join(repr(n) for n in near)}?",
         )
+
+    def panel(self, name: str) -> Widget:
+        """The step of that name as a widget: a button for each verb, and the verdict below."""
+        from gpuworkshop.workshop.panel import panel
+
+        return panel(self.step(name))
 
     def health(self) -> Verdict:
         """Is the target up, and do fresh samples arrive?"""

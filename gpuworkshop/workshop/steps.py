@@ -7,13 +7,9 @@ data; `reset` undoes it. `show` prints the very commands and manifests.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
 
 from gpuworkshop.errors import WorkshopError
 from gpuworkshop.workshop.verdict import Verdict
-
-if TYPE_CHECKING:
-    from ipywidgets import Widget
 
 
 class Step(ABC):
@@ -61,12 +57,6 @@ class Step(ABC):
     def show(self) -> None:
         """Print the commands and manifests behind `apply`."""
         print(self.text())
-
-    def widget(self) -> Widget:
-        """A panel with a button for each verb, and the last verdict."""
-        from gpuworkshop.workshop.panel import panel
-
-        return panel(self)
 
     def passed(self, seen: str) -> Verdict:
         """A verdict of this step: it is so."""
