@@ -24,9 +24,10 @@ def own(settings: Settings, prometheus: Path, tmp_path_factory: pytest.TempPathF
 
 
 @pytest.fixture(scope="module")
-def ws(own: Settings) -> Workshop:
+def ws(own: Settings) -> Iterator[Workshop]:
     """The workshop on a lab that is up."""
     workshop = Workshop.open("lab", own)
     verdict = workshop.step("lab").apply()
     assert verdict.ok, str(verdict)
-    return workshop
+    yield workshop
+    workshop.close()

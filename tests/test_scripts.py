@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shlex
 import shutil
 import signal
 import subprocess
@@ -23,6 +24,7 @@ from gpuworkshop.processes import groups, reaper
 from gpuworkshop.settings import Settings
 
 ROOT = Path(__file__).parent.parent
+PYTHON = shlex.quote(sys.executable)
 SCRIPTS = ("build.sh", "run.sh", "exec.sh", "status.sh", "stop.sh", "test.sh")
 COMMANDS = "awk bash cat chmod cksum cp df dirname env flock id mkdir rm sed sh sleep touch tr"
 FITS = 'case "$2" in *version_info*) echo "will do";; esac\n'
@@ -208,9 +210,9 @@ def test_no_python_that_fits(checkout: Checkout, body: str | None, seen: str) ->
 
 
 def test_the_probe_itself_tells_versions_apart(checkout: Checkout) -> None:
-    real = f'exec {sys.executable} -I "$@"'
+    real = f'exec {PYTHON} -I "$@"'
     old = 'sed "s/sys.version_info/(3, 9, 1)/g"'
-    checkout.program("python3", f'code=$(printf %s "$2" | {old}); exec {sys.executable} -I -c "$code"')
+    checkout.program("python3", f'code=$(printf %s "$2" | {old}); exec {PYTHON} -I -c "$code"')
     assert "seen: python3 is Python 3.9" in checkout.run("build.sh").stderr
     checkout.program("python3", f'[ "$1" = -c ] || exit 3; {real}')
     assert "cannot make a virtual environment" in checkout.run("build.sh").stderr
@@ -388,7 +390,7 @@ def test_stop_needs_no_environment(checkout: Checkout, marked: subprocess.Popen[
     if venv == "broken":
         (checkout.state / "venv" / "bin").mkdir(parents=True)
         (checkout.state / "venv" / "bin" / "python").symlink_to("nowhere")
-    checkout.program("python3", f'exec {sys.executable} "$@"')
+    checkout.program("python3", f'exec {PYTHON} "$@"')
     done = checkout.run("stop.sh")
     assert (done.returncode, done.stdout) == (0, "ended 1 process\n")
     assert "+ python3 -I gpuworkshop/processes/reaper.py .workshop" in done.stderr
@@ -397,7 +399,7 @@ def test_stop_needs_no_environment(checkout: Checkout, marked: subprocess.Popen[
 
 
 def test_stop_from_a_terminal_of_the_workshop(checkout: Checkout, marked: subprocess.Popen[bytes]) -> None:
-    checkout.program("python3", f'exec {sys.executable} "$@"')
+    checkout.program("python3", f'exec {PYTHON} "$@"')
     checkout.env[reaper.MARK] = str(checkout.state)
     (checkout.state / "run").mkdir(parents=True)
     done = checkout.run("stop.sh", "--purge")
@@ -407,7 +409,7 @@ def test_stop_from_a_terminal_of_the_workshop(checkout: Checkout, marked: subpro
 
 
 def test_stop_keeps_and_purge_removes_the_state(checkout: Checkout) -> None:
-    checkout.program("python3", f'exec {sys.executable} "$@"')
+    checkout.program("python3", f'exec {PYTHON} "$@"')
     (checkout.state / "notebooks").mkdir(parents=True)
     assert checkout.run("stop.sh").returncode == 0
     assert (checkout.state / "notebooks").exists()
@@ -416,7 +418,7 @@ def test_stop_keeps_and_purge_removes_the_state(checkout: Checkout) -> None:
 
 
 def test_stop_with_a_state_folder_of_the_learners_choice(checkout: Checkout, tmp_path: Path) -> None:
-    checkout.program("python3", f'exec {sys.executable} "$@"')
+    checkout.program("python3", f'exec {PYTHON} "$@"')
     elsewhere = tmp_path / "else where"
     elsewhere.mkdir()
     checkout.env["GPUWORKSHOP_STATE"] = str(elsewhere)

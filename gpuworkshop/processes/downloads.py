@@ -24,7 +24,12 @@ READ_S = 20.0
 
 def has_bar(progress: bool) -> bool:
     """Whether a progress bar is wanted and has a terminal or notebook to be drawn in."""
-    return progress and (sys.stderr.isatty() or "ipykernel" in sys.modules)
+    return progress and (sys.stderr.isatty() or _in_notebook())
+
+
+def _in_notebook() -> bool:
+    ipython = sys.modules.get("IPython")  # not imported for this: a terminal that lacks it is no notebook
+    return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
 
 
 def say(text: str) -> None:

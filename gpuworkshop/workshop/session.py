@@ -10,7 +10,6 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from gpuworkshop import settings as settings_module
@@ -39,6 +38,7 @@ class Workshop:
     def __init__(self, target: Target, settings: Settings) -> None:
         self.target = target
         self.settings = settings
+        self._reader: PrometheusReader | None = None
         steps: list[Step] = [TargetUp(target), ThreePods(target), GpuBurn(target)]
         self.steps: Mapping[str, Step] = {step.name: step for step in steps}
 
@@ -99,7 +99,12 @@ class Workshop:
     @property
     def prometheus(self) -> PrometheusReader:
         """A reader of the target's Prometheus, wherever that answers now. Raises LabNotRunning."""
-        return _reader(self.target.prometheus_url)
+        from gpuworkshop.metrics import PrometheusReader
+
+        url = self.target.prometheus_url
+        if self._reader is None or self._reader.url != url:
+            self._reader = PrometheusReader(url)
+        return self._reader
 
     def quantity(self, name: str) -> Quantity:
         """What the catalogue knows of a metric: title, unit, meaning, names in each release.
@@ -148,18 +153,18 @@ class Workshop:
 
         live.stop_all()
 
+    def close(self) -> None:
+        """Stop the live pictures, and let go of the connection to Prometheus. What runs goes on."""
+        self.stop_live()
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+
     def quiz(self, question: str, *, choices: Sequence[str], answer: str, because: str) -> Quiz:
         """A question with buttons: guess first, then read why."""
         from gpuworkshop.workshop.quiz import Quiz
 
         return Quiz(question, choices, answer, because)
-
-
-@lru_cache(maxsize=4)
-def _reader(url: str) -> PrometheusReader:
-    from gpuworkshop.metrics import PrometheusReader
-
-    return PrometheusReader(url)
 
 
 def _seconds(text: str) -> float:
