@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pandas as pd
 
-from gpuworkshop.errors import LabNotRunning, PrometheusError, WorkshopError
+from gpuworkshop.errors import LabNotRunning, PrometheusError
 from gpuworkshop.metrics import PrometheusReader, catalog
 from gpuworkshop.targets import Pod, Target
 from gpuworkshop.workshop.steps import Step
@@ -78,19 +78,6 @@ class PodsRunning(Step):
         except (PrometheusError, LabNotRunning):
             return 0.0
         return time.time() - stored.index[0].timestamp() if len(stored) else 0.0
-
-    def await_proof(self, proof: Callable[[], str], missing: str, patience_s: float) -> Verdict:
-        """Ask `proof` until it has something to say, or patience ends."""
-        deadline = time.monotonic() + patience_s
-        while True:
-            try:
-                if seen := proof():
-                    return self.passed(seen)
-            except WorkshopError as error:
-                return self.failed(error)
-            if time.monotonic() > deadline:
-                return self.failed(missing, "see ./status.sh, and ws.step('lab').verify()")
-            time.sleep(0.5)  # Prometheus has no event for a scrape that was stored
 
 
 class ThreePods(PodsRunning):

@@ -84,15 +84,15 @@ class Workshop:
         UnknownStep. What goes wrong on the way is told in the verdict.
         """
         lesson = lessons.find(name)
-        for needed in lesson.needs:
-            verdict = self.step(needed).apply()
-            if not verdict.ok:
-                return verdict
-            self.step(needed).give_history(lesson.history_s)
-        proofs = [self.step(needed).verify() for needed in lesson.needs]
-        for proof in proofs:
-            if not proof.ok:
-                return proof
+        proofs = []
+        for step in map(self.step, lesson.needs):
+            for done in (step.apply(), step.have_history(lesson.history_s)):
+                if not done.ok:
+                    return done
+        for step in map(self.step, lesson.needs):
+            proofs.append(step.verify())
+            if not proofs[-1].ok:
+                return proofs[-1]
         seen = "; ".join(proof.seen for proof in proofs)
         return Verdict(True, f"Caught up to {lesson.name}", seen)
 
