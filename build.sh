@@ -69,7 +69,7 @@ If it misses venv or ensurepip, on Debian or Ubuntu: apt-get install python3-ven
 }
 
 build() {
-  local each
+  local each quiet=''
   if [ "$had_base" != "$(base)" ]; then
     make_venv
     had=''
@@ -78,7 +78,9 @@ build() {
   for each in $brings; do
     case " $had " in *" $each "*) ;; *) had="${had:+$had }$each" ;; esac
   done
-  (set -x && "$venv/bin/python" -m pip install --disable-pip-version-check --root-user-action ignore \
+  echo 'build.sh: installing the Python packages, about 500 MB: a minute or two' >&2
+  [ -t 2 ] || quiet=--quiet # in a terminal pip shows its progress
+  (set -x && "$venv/bin/python" -m pip install ${quiet:-} --disable-pip-version-check --root-user-action ignore \
     --no-input --editable ".[${had// /,}]") ||
     fail "pip could not install the Python packages; its last lines say why.
 If that is the network or a proxy, mend it, then run ./build.sh again."

@@ -2,6 +2,12 @@
 # Opens the workshop's shell, with its Python, tools and KUBECONFIG; or runs one command there.
 #   ./exec.sh [COMMAND ...]
 set -euo pipefail
+case "${1:-}" in
+  -h | --help)
+    echo 'usage: ./exec.sh [COMMAND ...]      the workshop shell, or one command in it'
+    exit
+    ;;
+esac
 root=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd -P)
 
 "$root/build.sh" </dev/null >&2

@@ -89,15 +89,7 @@ utilisation.snapshot()
 # One of the three pods wastes its GPU: it could as well do without. Which one?
 
 # %%
-quiz = ws.quiz(
-    "Which pod wastes its GPU?",
-    choices=["language/tuner-0", "vision/detector-0", "robotics/simulator-0"],
-    answer="robotics/simulator-0",
-    because=(
-        "Its GPU only copies data over PCIe: it draws little more power than an idle GPU, and neither its tensor "
-        "cores nor its memory have much to do. The next picture shows it."
-    ),
-)
+quiz = ws.quiz("wasted-gpu")
 quiz
 
 # %% [markdown]
@@ -151,6 +143,10 @@ ws.step("gpu-burn").apply()
 wave = ws.live("gpu utilisation", matchers='pod=~"gpu-burn-.*"', name="wave", window_s=120)
 wave
 
+# %% [markdown]
+# Watch the picture above for a minute: the wave comes in from the right. Meanwhile, the proof by data. It waits
+# until the GPU was seen both busy and idle, for 20 s at most, and a still picture follows for the saved notebook.
+
 # %%
 ws.step("gpu-burn").verify()
 
@@ -158,8 +154,6 @@ ws.step("gpu-burn").verify()
 wave.snapshot()
 
 # %% [markdown]
-# Leave the picture above running for a minute, and watch the wave move.
-#
 # ## Check
 #
 # Everything that this notebook brought about, proved once more:

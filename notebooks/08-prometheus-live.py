@@ -24,7 +24,6 @@
 
 # %%
 from gpuworkshop import Workshop
-from gpuworkshop.metrics import waves
 
 ws = Workshop.open()
 ws
@@ -33,7 +32,8 @@ ws
 # `catch_up` brings the world to where this notebook starts, wherever you come from. From then on, a pod
 # `gpu-burn-…` drives a GPU: 20 s on, 20 s off. So that nobody waits an hour for an hour's plot, the lab makes an
 # hour of history for it from the recorded trace. It is marked: in the pictures by a shade, in the data by a series
-# of its own, `gpuworkshop_backfilled_until_seconds`.
+# of its own, `gpuworkshop_backfilled_until_seconds`. Prometheus restarts for it, so this takes about ten seconds,
+# and the pods that ran before show a gap of that length: nothing was scraped then, and nothing is drawn.
 
 # %%
 ws.catch_up("prometheus-live")
@@ -49,7 +49,7 @@ latest = ws.prometheus.latest("DCGM_FI_DEV_GPU_UTIL")
 latest.T
 
 # %% [markdown]
-# GPUs without a pod have an empty pod name. Where a pod runs, the exporter got its name from the kubelet.
+# The exporter knows from the kubelet which pod holds which GPU. A GPU without a pod would have an empty pod name.
 #
 # Names differ between releases of the exporter. Since 4.9 this metric is called `DCGM_FI_DEV_GPU_UTIL_RATIO`, and
 # goes from 0 to 1. The catalogue knows all names and brings them to one unit:
@@ -66,7 +66,7 @@ print(f"{quantity.title}, in {quantity.unit}\n{quantity.meaning}\n\n{quantity.pr
 
 # %%
 history = ws.range('DCGM_FI_DEV_GPU_UTIL{pod=~"gpu-burn-.*"}', last="10m", step="1s")
-print(history.attrs)
+print(f"{history.attrs['metric']}, in {history.attrs['unit']}; simulated: {history.attrs['simulated']}")
 history.tail()
 
 # %% [markdown]
@@ -76,7 +76,7 @@ history.tail()
 # cycles were seen.
 
 # %%
-measured = waves.table(history)
+measured = ws.waves(history)
 measured
 
 # %% [markdown]
@@ -92,11 +92,12 @@ ws.step("gpu-burn").compare(measured)
 
 # %%
 minutely = ws.range('DCGM_FI_DEV_GPU_UTIL{pod=~"gpu-burn-.*"}', last="50m", step="60s")
-waves.table(minutely)
+ws.waves(minutely)
 
 # %% [markdown]
-# A wave with three times the true period, and nothing says that it is false: this is *aliasing*. To see a load's
-# wave you need at least a few samples in each of its phases, so scrape every second or so.
+# A wave with three times the true period: this is *aliasing*. In a plot nothing would say that it is false; here
+# the column `resolved` does, since there is but one sample in each phase. To see a load's wave you need at least four
+# samples in each of its phases, so scrape every second or so.
 #
 # ## Live
 

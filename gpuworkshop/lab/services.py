@@ -12,7 +12,7 @@ from pathlib import Path
 from gpuworkshop.errors import DiskFull
 from gpuworkshop.lab.prometheus import PrometheusFiles, ScrapeTarget
 from gpuworkshop.lab.simulation import SimulatedNode
-from gpuworkshop.processes.ports import claim_subnet, free_port
+from gpuworkshop.processes.ports import claim_subnet, steady_port
 from gpuworkshop.processes.supervisor import Service
 from gpuworkshop.processes.tools import find_or_fetch
 from gpuworkshop.settings import Settings
@@ -56,17 +56,9 @@ def _exporter(simulated: SimulatedNode, address: str) -> Service:
 
 
 def _prometheus(settings: Settings, binary: Path) -> Service:
-    address = f"127.0.0.1:{_steady_port(files(settings).folder / 'port')}"
+    address = f"127.0.0.1:{steady_port(files(settings).folder / 'port')}"
     command = files(settings).command(binary, address)
     return Service("prometheus", command, url=f"http://{address}", health_url=f"http://{address}/-/ready")
-
-
-def _steady_port(note: Path) -> int:
-    """The port of the lab's last start if it is free, so that views and bookmarks find Prometheus again."""
-    last = note.read_text(encoding="utf-8") if note.exists() else ""
-    port = free_port(prefer=int(last) if last.isdecimal() and int(last) < 65536 else 0)
-    note.write_text(str(port), encoding="utf-8")
-    return port
 
 
 def check_disk(settings: Settings) -> None:

@@ -9,12 +9,14 @@ from gpuworkshop.errors import LabNotRunning
 from gpuworkshop.lab import services
 from gpuworkshop.lab.prometheus import ScrapeTarget, backfill
 from gpuworkshop.lab.simulation import Pod, PodOnGpu
+from gpuworkshop.metrics import PrometheusReader
 from gpuworkshop.processes import groups
 from gpuworkshop.processes.groups import ServiceStatus
 from gpuworkshop.processes.tools import find_or_fetch
 from gpuworkshop.settings import Settings
 
 GROUP = "lab"
+LEAD_S = 20.0  # Prometheus starts, and acts on what it discovers after 5 s
 START_TIMEOUT_S = 120.0  # the first start may fetch Prometheus
 
 
@@ -69,13 +71,25 @@ class Lab:
     def backfill(self, pods: Sequence[Pod], seconds: float) -> None:
         """Give `pods` a history of `seconds`, as if they had run for so long.
 
-        A Prometheus that runs is restarted for it: it looks for new blocks when it starts.
+        A Prometheus that runs is restarted for it, since it looks for new blocks when it starts; it is back,
+        and scrapes, when this returns. The history goes on until that has surely happened.
         """
         services.check_disk(self.settings)
         now = time.time()
         promtool = find_or_fetch("promtool", self.settings)
         target = ScrapeTarget("", services.NODE)
         gpus = self._node.entries(pods)
-        backfill(services.files(self.settings), promtool, gpus, target, (now - seconds, now))
+        backfill(services.files(self.settings), promtool, gpus, target, (now - seconds, now + LEAD_S))
         if any(s.name == "prometheus" and s.pid for s in self.status()):
             groups.restart("prometheus", self.settings)
+            self._await_scrape(time.time())
+
+    def _await_scrape(self, since: float) -> None:
+        """Wait until Prometheus has stored a scrape from after `since`; it has no event for that."""
+        deadline = time.monotonic() + LEAD_S
+        with PrometheusReader(self.prometheus_url) as reader:
+            while time.monotonic() < deadline:
+                newest = reader.latest("timestamp(up)", empty_ok=True).to_numpy()
+                if newest.size and newest.max() > since:
+                    return
+                time.sleep(0.2)

@@ -48,7 +48,9 @@ class Controls:
         self.image = Picture(format="png", width=WIDTH, layout=widgets.Layout(max_width="100%"))
         self.status = widgets.HTML("starting …")
         self.box = widgets.VBox(
-            [widgets.HBox([self.pause, self.window, self.metric]), self.image, self.status]
+            [widgets.HBox([self.pause, self.window, self.metric]), self.image, self.status],
+            # The margins of its children are wider than it is: without this it gets a scroll bar.
+            layout=widgets.Layout(overflow="hidden"),
         )
         self.pause.observe(self._label_pause, "value")
         for control in self._choices:

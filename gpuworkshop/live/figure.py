@@ -59,7 +59,7 @@ class LiveFigure:
             self._build([(chart.title, chart.unit) for chart in charts])
             for strip, chart in zip(self._strips, charts, strict=True):
                 strip.update(chart, self._styles, start, end)
-            self._simulated.set_text(", ".join(simulated(charts)))
+            self._provenance.set_text(", ".join([*_back_filled(charts, start), *simulated(charts)]))
             return to_png(np.vstack([draw(self._canvas), self._legend.draw(keys, self._styles)]))
 
     def _build(self, strips: list[tuple[str, str]]) -> None:
@@ -75,7 +75,7 @@ class LiveFigure:
             box = LEFT / WIDTH, bottom / height, (WIDTH - LEFT - RIGHT) / WIDTH, strip / height
             self._strips.append(_Strip(self._figure.add_axes(box), title, unit, strip, i == len(strips)))
         x, y = 1 - RIGHT / WIDTH, 1 - 14 / height
-        self._simulated = self._figure.text(
+        self._provenance = self._figure.text(
             x, y, "", color=FAINT, size=10, style="italic", ha="right", va="top"
         )
         self._strips_for = strips
@@ -102,7 +102,6 @@ class _Strip:
         axes.add_collection(self._dots, autolim=False)
         self._shade = axes.axvspan(0, 0, color="#F2F2F2", linewidth=0, zorder=0)
         text: dict[str, Any] = {"color": FAINT, "size": 11, "transform": axes.transAxes, "va": "top"}
-        self._back_filled = axes.text(0.008, 0.97, "", ha="left", **text)
         self._empty = axes.text(0.5, 0.55, "", ha="center", **text)
 
     def update(self, chart: Chart, styles: Styles, start: float, end: float) -> None:
@@ -154,11 +153,8 @@ class _Strip:
         return low, high
 
     def _say(self, chart: Chart, start: float) -> None:
-        until = chart.attrs.get("backfilled_before")
-        edge = until.timestamp() if isinstance(until, datetime) else start
-        self._shade.set(x=start, width=max(edge - start, 0))
-        clock = time.strftime("%H:%M", time.localtime(edge))
-        self._back_filled.set_text(f"back-filled before {clock}" if edge > start else "")
+        edge = _made_up_until(chart, start)
+        self._shade.set(x=start, width=edge - start)
         self._empty.set_text("" if chart.has_data else "no data yet")
 
 
@@ -219,3 +215,15 @@ def simulated(charts: Sequence[Chart]) -> list[str]:
     """What has to be said where these charts are shown: "simulated: H200 trace"."""
     notes = dict.fromkeys(str(chart.attrs.get("simulated") or "") for chart in charts)
     return [f"simulated: {note}" for note in notes if note]
+
+
+def _made_up_until(chart: Chart, start: float) -> float:
+    """Until when this chart's history was made up; `start` if it was not, or before then."""
+    until = chart.attrs.get("backfilled_before")
+    return max(until.timestamp(), start) if isinstance(until, datetime) else start
+
+
+def _back_filled(charts: Sequence[Chart], start: float) -> list[str]:
+    edge = max((_made_up_until(chart, start) for chart in charts), default=start)
+    clock = time.strftime("%H:%M:%S", time.localtime(edge))
+    return [f"back-filled before {clock}"] if edge > start else []

@@ -214,7 +214,9 @@ def _peak(curve: np.ndarray) -> float:
 
 def _row(series: pd.Series) -> dict[str, object]:
     try:
-        return {**asdict(measure(series)), "note": ""}
+        wave = measure(series)
+        note = "" if wave.resolved else "sampled too rarely: this may not be its true period"
+        return {**asdict(wave), "note": note}
     except NoWave as error:
         return {"note": error.seen}
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import socket
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
+from pathlib import Path
 
 from gpuworkshop.errors import PortInUse
 
@@ -49,6 +50,21 @@ def free_port(host: str = "127.0.0.1", prefer: int = 0) -> int:
             ) from error
         port: int = probe.getsockname()[1]
         return port
+
+
+def steady_port(note: Path, host: str = "127.0.0.1") -> int:
+    """The port that is written in the file `note` if it is free, else any; written there for the next time.
+
+    So that views, tabs and bookmarks find a service again.
+    """
+    try:
+        last = note.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        last = ""
+    port = free_port(host, prefer=int(last) if last.isdecimal() and int(last) < 65536 else 0)
+    note.parent.mkdir(parents=True, exist_ok=True)
+    note.write_text(str(port), encoding="utf-8")
+    return port
 
 
 def claim_subnet() -> Subnet:

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from gpuworkshop.processes.ports import free_port
+from gpuworkshop.processes.ports import steady_port
 from gpuworkshop.processes.supervisor import Service
 from gpuworkshop.settings import Settings
 from gpuworkshop.workshop.lessons import LESSONS
@@ -25,8 +25,8 @@ GROUP = "jupyterlab"
 def build(settings: Settings) -> list[Service]:
     """The JupyterLab service, on the port of the settings or any free one."""
     host = settings.jupyter_host
-    port = settings.jupyter_port or free_port(host)
     home = settings.state / "jupyter"
+    port = settings.jupyter_port or steady_port(home / "port", host)
     home.mkdir(parents=True, exist_ok=True)
     home.chmod(0o700)  # some of the files that hold the token are readable for all
     _quiet_front_end(home / "lab" / "user-settings")

@@ -7,7 +7,7 @@ from gpuworkshop.targets import Target
 from gpuworkshop.workshop.steps import Step
 from gpuworkshop.workshop.verdict import Verdict
 
-FRESH_S = 5.0
+FRESH_S = 2.5  # scrapes are 1 s apart
 PATIENCE_S = 20.0
 
 
@@ -38,8 +38,8 @@ class TargetUp(Step):
         self._target.up()
 
     def verify(self) -> Verdict:
-        """Wait until Prometheus has a sample of each exporter that is younger than five seconds."""
-        missing = f"no exporter was scraped in the last {FRESH_S:.0f} seconds"
+        """Wait until Prometheus has a sample of each exporter that is new."""
+        missing = f"no exporter was scraped in the last {FRESH_S:g} seconds"
         return self.await_proof(self._fresh, missing, PATIENCE_S)
 
     def reset(self) -> Verdict:

@@ -126,9 +126,10 @@ class GpuBurn(PodsRunning):
         return self.passed(seen) if agrees else self.failed(seen, "was the load changed in this time?")
 
     def _on_and_off(self) -> str:
-        recent = self.utilisation(GPU_BURN, float(ON_S + OFF_S + 5))
-        on, off = int((recent > 80).sum()), int((recent < 20).sum())
-        return f"in the last {ON_S + OFF_S} s: {on} samples on, {off} samples off" if on and off else ""
+        window = ON_S + OFF_S
+        recent = self.utilisation(GPU_BURN, float(window))
+        on, off = bool((recent > 80).any()), bool((recent < 20).any())
+        return f"seen both busy and idle within {window} s" if on and off else ""
 
 
 def _name(pod: Pod) -> str:

@@ -67,6 +67,7 @@ def _run(lesson: Lesson, copy: Path, settings: Settings) -> Rehearsed:
             notebook,
             timeout=CELL_TIMEOUT_S,
             kernel_name="python3",
+            extra_arguments=["--log-level=ERROR"],
             resources={"metadata": {"path": str(copy.parent)}},
             on_cell_complete=lambda cell, cell_index: bar.update(),  # noqa: ARG005  (nbclient's names)
         )
@@ -82,12 +83,14 @@ def _run(lesson: Lesson, copy: Path, settings: Settings) -> Rehearsed:
 
 
 def _environment(settings: Settings) -> dict[str, str]:
+    ipython = settings.state / "jupyter" / "ipython"
+    ipython.mkdir(parents=True, exist_ok=True)
     return {
         **os.environ,
         "GPUWORKSHOP_HEADLESS": "1",
         "GPUWORKSHOP_HOME": str(settings.root),
         "GPUWORKSHOP_STATE": str(settings.state),
-        "IPYTHONDIR": str(settings.state / "jupyter" / "ipython"),
+        "IPYTHONDIR": str(ipython),
     }
 
 

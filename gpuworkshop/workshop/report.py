@@ -20,6 +20,7 @@ table { border-collapse: collapse }
 td, th { padding: .2em .8em; text-align: left; border-bottom: 1px solid #ddd }
 pre { background: #f6f6f6; padding: .6em; overflow-x: auto; white-space: pre-wrap }
 img { max-width: 100% }
+.jp-OutputArea-output, .output_area { overflow-x: auto }
 .jp-InputPrompt, .jp-OutputPrompt, .prompt, .anchor-link { display: none }
 details > summary { font-size: 1.4em; cursor: pointer; margin: 1em 0 .5em }
 """

@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from gpuworkshop import settings as settings_module
 from gpuworkshop.errors import SettingsError, UnknownStep
@@ -128,11 +128,18 @@ class Workshop:
         for quantity in map(self.quantity, quantities):
             now = time.time()
             frame = self.prometheus.range(quantity.promql(matchers), now - _seconds(over), now, 1.0)
-            means = frame.mean()
-            labels = frame.columns.to_frame(index=False)
-            means.index = pd.Index(labels["namespace"] + "/" + labels["pod"], name="pod")
-            columns[f"{quantity.title} ({quantity.unit})"] = means
+            unit, size = _READABLE.get(quantity.unit, (quantity.unit, 1.0))
+            columns[f"{quantity.title} ({unit})"] = _by_pod(frame.mean() / size)
         return pd.DataFrame(columns).sort_index().round(2)
+
+    def waves(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The wave of each column of `frame`: a row a pod, rounded for reading.
+
+        `gpuworkshop.metrics.waves.table` has the full figures.
+        """
+        from gpuworkshop.metrics import waves
+
+        return _by_pod(waves.table(frame)).round(2)
 
     def live(
         self, what: str | Sequence[str], *, matchers: str = "", name: str = "live", window_s: float = 120.0
@@ -160,11 +167,21 @@ class Workshop:
             self._reader.close()
             self._reader = None
 
-    def quiz(self, question: str, *, choices: Sequence[str], answer: str, because: str) -> Quiz:
-        """A question with buttons: guess first, then read why."""
-        from gpuworkshop.workshop.quiz import Quiz
+    def quiz(self, name: str) -> Quiz:
+        """The question of that name, with buttons: guess first, then read why. Raises UnknownStep."""
+        from gpuworkshop.workshop import quiz
 
-        return Quiz(question, choices, answer, because)
+        return quiz.find(name)
+
+
+_READABLE = {"B/s": ("GB/s", 1e9)}
+_T = TypeVar("_T", "pd.Series[float]", "pd.DataFrame")
+
+
+def _by_pod(rows: _T) -> _T:
+    """Rows of the wide frame's columns, with `namespace/pod` for an index."""
+    labels = rows.index.to_frame(index=False)
+    return rows.set_axis(labels["namespace"] + "/" + labels["pod"], axis=0).rename_axis("pod")
 
 
 def _seconds(text: str) -> float:

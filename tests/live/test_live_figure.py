@@ -124,6 +124,7 @@ def test_figures_of_back_filled_and_simulated_data_say_so() -> None:
     shaded = (plain != marked).any(axis=2)[PLOT]
     assert shaded[:, 100:480].mean() > 0.8
     assert not shaded[:, 520:].any()
+    assert (plain != marked).any(axis=2)[:40, 600:].any()
     said = (plain != draw(chart(flat(50), simulated="H200 trace"))).any(axis=2)
     assert said[:40, 700:].any()
     assert not said[40:].any()

@@ -6,12 +6,13 @@ import socket
 import subprocess
 import sys
 from ipaddress import IPv4Address, IPv4Network
+from pathlib import Path
 
 import pytest
 
 from gpuworkshop.errors import PortInUse
 from gpuworkshop.processes import ports
-from gpuworkshop.processes.ports import Subnet, free_port
+from gpuworkshop.processes.ports import Subnet, free_port, steady_port
 
 CLAIM = """
 from gpuworkshop.processes.ports import claim_subnet
@@ -68,3 +69,22 @@ def test_all_subnets_taken(monkeypatch: pytest.MonkeyPatch) -> None:
         other.bind((str(network[-2]), ports.CLAIM_PORT))
         with pytest.raises(PortInUse, match=r"127\.254\.0\.0/16(.|\n)*stop\.sh"):
             ports.claim_subnet()
+
+
+def test_a_steady_port_is_kept_while_it_is_free(tmp_path: Path) -> None:
+    note = tmp_path / "new folder" / "port"
+    first = steady_port(note)
+    assert steady_port(note) == first
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", first))
+        taken.listen()
+        other = steady_port(note)
+        assert other != first
+    assert steady_port(note) == other
+
+
+@pytest.mark.parametrize("text", [b"", b"no port", b"99999999", b"-1", b"\xff\xfe"])
+def test_a_damaged_note_of_a_port_is_no_matter(tmp_path: Path, text: bytes) -> None:
+    note = tmp_path / "port"
+    note.write_bytes(text)
+    assert 0 < steady_port(note) < 65536

@@ -4,24 +4,38 @@ from __future__ import annotations
 
 import pytest
 
-from gpuworkshop.workshop.quiz import Quiz
+from gpuworkshop.errors import UnknownStep
+from gpuworkshop.workshop.quiz import QUIZZES, Quiz, find
+
+QUIZ = Quiz("Which?", ("a", "b"), "b", "It is <so>.")
 
 
-@pytest.fixture
-def quiz() -> Quiz:
-    return Quiz("Which?", choices=["a", "b"], answer="b", because="It is.")
+def test_right_and_wrong_guess_both_explain() -> None:
+    assert QUIZ.guess("b").ok
+    assert QUIZ.guess("b").seen == "it is b. It is <so>."
+    assert not QUIZ.guess("a").ok
+    assert QUIZ.guess("a").seen == "not a: it is b. It is <so>."
 
 
-def test_right_and_wrong_guess_both_explain(quiz: Quiz) -> None:
-    assert quiz.guess("b") == "Yes: it is b. It is."
-    assert quiz.guess("a") == "Not a: it is b. It is."
+def test_asking_does_not_tell() -> None:
+    _, _, reply = QUIZ.widget().children
+    assert "Which?" in str(QUIZ)
+    assert "It is" not in str(QUIZ)
+    assert reply.value == ""
 
 
-def test_text_asks_and_does_not_tell(quiz: Quiz) -> None:
-    assert "Which?" in str(quiz)
-    assert "It is." not in str(quiz)
+def test_a_button_replies() -> None:
+    _, buttons, reply = QUIZ.widget().children
+    buttons.children[0].click()
+    assert "It is &lt;so&gt;." in reply.value
+    assert "not a" in reply.value
 
 
-def test_answer_must_be_a_choice() -> None:
-    with pytest.raises(ValueError, match="none of the choices"):
-        Quiz("Which?", choices=["a"], answer="b", because="")
+@pytest.mark.parametrize("quiz", QUIZZES.values(), ids=QUIZZES)
+def test_every_answer_is_a_choice(quiz: Quiz) -> None:
+    assert quiz.answer in quiz.choices
+
+
+def test_an_unknown_question_is_refused() -> None:
+    with pytest.raises(UnknownStep, match="wasted-gpu"):
+        find("wasted-cpu")
