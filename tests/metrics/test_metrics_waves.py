@@ -160,6 +160,15 @@ def test_a_table_has_a_row_a_pod() -> None:
     assert waves.table(frame.iloc[:, :0]).empty
 
 
+def test_a_table_warns_of_a_wave_that_was_sampled_too_rarely() -> None:
+    times = np.arange(0, 3000.0, 60)
+    frame = frames.wide(times, square(times)[None, :], [{"pod": "wave"}])
+    (row,) = waves.table(frame).to_dict("records")
+    assert row["period_s"] == pytest.approx(120)
+    assert not row["resolved"]
+    assert "sampled too rarely" in row["note"]
+
+
 @pytest.mark.parametrize("shift", [-7.0, 0.0, 3.0, 12.5])
 def test_lag(shift: float) -> None:
     times = np.arange(0, 300.0)
