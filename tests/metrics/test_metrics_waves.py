@@ -162,7 +162,7 @@ def test_a_table_has_a_row_a_pod() -> None:
 
 def test_a_table_warns_of_a_wave_that_was_sampled_too_rarely() -> None:
     times = np.arange(0, 3000.0, 60)
-    frame = frames.wide(times, square(times)[None, :], [{"pod": "wave"}])
+    frame = frames.wide(times, np.vstack([square(times)]), [{"pod": "wave"}])
     (row,) = waves.table(frame).to_dict("records")
     assert row["period_s"] == pytest.approx(120)
     assert not row["resolved"]
