@@ -16,6 +16,9 @@ from gpuworkshop.errors import MetricsError
 Moment = datetime | float
 Step = timedelta | float | str
 
+MAX_ROWS = 1_000_000
+"""Rows of one frame: eleven days of seconds. Far more would take all of the memory before it failed."""
+
 _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)(ms|[smhdw]))")
 
@@ -31,14 +34,20 @@ class Grid:
     @classmethod
     def of(cls, start: Moment, end: Moment, step: Step) -> Self:
         """The grid up to and with `end`. Raises MetricsError for a range or step that makes no sense."""
-        first, length = milliseconds(start), step_milliseconds(step)
+        first, length = milliseconds(start), duration_milliseconds(step)
         if (last := milliseconds(end)) < first:
             raise MetricsError(
                 "the end lies before the start",
                 step="reading a time range",
                 todo="give start and end in that order",
             )
-        return cls(first, length, (last - first) // length + 1)
+        if (rows := (last - first) // length + 1) > MAX_ROWS:
+            raise MetricsError(
+                f"a point each {length / 1000:g} s of this range makes {rows:,} rows, over {MAX_ROWS:,}",
+                step="reading a time range",
+                todo="ask for a shorter range, or a longer step",
+            )
+        return cls(first, length, rows)
 
     @property
     def end(self) -> int:
@@ -76,8 +85,8 @@ def milliseconds(moment: Moment) -> int:
     return round(seconds * 1000)
 
 
-def step_milliseconds(step: Step) -> int:
-    """Milliseconds of a timedelta, of seconds, or of a duration like "15s" or "1h30m"."""
+def duration_milliseconds(step: Step) -> int:
+    """Milliseconds of a timedelta, of seconds, or of text like "15s" or "1h30m". Raises MetricsError."""
     if isinstance(step, timedelta):
         length = step.total_seconds() * 1000
     elif isinstance(step, str):
@@ -88,7 +97,7 @@ def step_milliseconds(step: Step) -> int:
         length = step * 1000
     if not (math.isfinite(length) and round(length) >= 1):
         raise MetricsError(
-            f"{step!r} is no step between points",
+            f"{step!r} is no length of time",
             step="reading a time range",
             todo='give seconds, a timedelta, or text like "15s" or "1m"; at least one millisecond',
         )

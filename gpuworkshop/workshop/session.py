@@ -6,14 +6,13 @@ can hold one at the same time.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, TypeVar
 
 from gpuworkshop import settings as settings_module
-from gpuworkshop.errors import SettingsError, UnknownStep
+from gpuworkshop.errors import UnknownStep
 from gpuworkshop.settings import Settings
 from gpuworkshop.targets import Target, open_target
 from gpuworkshop.workshop import lessons
@@ -118,7 +117,7 @@ class Workshop:
     def range(self, expr: str, *, last: str = "10m", step: str = "1s") -> pd.DataFrame:
         """PromQL over the last seconds, minutes or hours (`30s`, `10m`, `1h`), one row each `step`."""
         now = time.time()
-        return self.prometheus.range(expr, now - _seconds(last), now, _seconds(step))
+        return self.prometheus.range(expr, now - _seconds(last), now, step)
 
     def table(self, quantities: Sequence[str], *, matchers: str = "", over: str = "10s") -> pd.DataFrame:
         """The mean of each quantity over the time `over` until now: a row a pod, a column a quantity."""
@@ -184,10 +183,7 @@ def _by_pod(rows: _T) -> _T:
     return rows.set_axis(labels["namespace"] + "/" + labels["pod"], axis=0).rename_axis("pod")
 
 
-def _seconds(text: str) -> float:
-    """`30s`, `10m` or `1h` in seconds. Raises SettingsError."""
-    if not (match := re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", text.strip())):
-        raise SettingsError(
-            f"{text!r} is no length of time", step="reading a time", todo="write it as 30s, 10m or 1h"
-        )
-    return float(match[1]) * {"s": 1, "m": 60, "h": 3600}[match[2]]
+def _seconds(length: str) -> float:
+    from gpuworkshop.metrics.times import duration_milliseconds
+
+    return duration_milliseconds(length) / 1000

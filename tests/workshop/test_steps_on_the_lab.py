@@ -7,7 +7,7 @@ import time
 import pandas as pd
 import pytest
 
-from gpuworkshop.errors import SettingsError, UnknownQuantity, UnknownStep
+from gpuworkshop.errors import MetricsError, UnknownQuantity, UnknownStep
 from gpuworkshop.lab.stage import LEAD_S
 from gpuworkshop.metrics import PrometheusReader, waves
 from gpuworkshop.processes import groups
@@ -139,8 +139,10 @@ def test_unknown_names_get_near_ones(ws: Workshop) -> None:
         ws.step("gpu-brun")
     with pytest.raises(UnknownQuantity):
         ws.live("gpu happiness")
-    with pytest.raises(SettingsError, match="write it as 30s, 10m or 1h"):
+    with pytest.raises(MetricsError, match="no length of time"):
         ws.range("up", last="ten minutes")
+    with pytest.raises(MetricsError, match="shorter range"):
+        ws.range("up", last="99999999h")
 
 
 def test_show_prints_what_is_behind_a_step(ws: Workshop, capsys: pytest.CaptureFixture[str]) -> None:
