@@ -3,8 +3,8 @@
 #   ./build.sh [--local|--container] [lab|test|dev|benchmark]
 # It is quick when nothing has changed, and after an interruption the next call goes on.
 set -euo pipefail
-CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")"
-PYTHON=${PYTHON:-$(sed -n 's/^PYTHON=//p' .env 2>/dev/null | tr -d "\"'" || true)}
+CDPATH='' cd -P -- "$(dirname -- "${BASH_SOURCE[0]}")"
+PYTHON=${PYTHON:-$(sed -n 's/^\(export \)*PYTHON=\([^#]*\).*/\2/p' .env 2>/dev/null | tr -d "\"'\r" | sed 's/ *$//' || true)}
 venv=.workshop/venv
 least_free_kb=2000000
 
@@ -62,6 +62,7 @@ make_venv() {
   [ "$free" -ge "$least_free_kb" ] ||
     fail "no space: $((free / 1000)) MB are free at $PWD, and the Python packages need up to $((least_free_kb / 1000)) MB.
 Make room, then run ./build.sh again."
+  if [ -d "$venv" ]; then ./stop.sh >&2 || true; fi # nothing can go on in what is made anew
   rm -rf "$venv"
   (set -x && "$python" -m venv "$venv") ||
     fail "$python cannot make a virtual environment; its last lines say why.

@@ -11,8 +11,8 @@ esac
 root=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd -P)
 
 "$root/build.sh" </dev/null >&2
-state=${GPUWORKSHOP_STATE:-$(sed -n 's/^GPUWORKSHOP_STATE=//p' "$root/.env" 2>/dev/null | tr -d "\"'" || true)}
-case ${state:=.workshop} in /*) ;; *) state=$root/$state ;; esac
+state=${GPUWORKSHOP_STATE:-$(cat "$root/.workshop/state-folder" 2>/dev/null || echo .workshop)}
+case $state in /*) ;; *) state=$root/$state ;; esac
 for bin in "$state"/tools/*/bin "$root/.workshop/venv/bin"; do
   if [ -d "$bin" ]; then PATH=$bin:$PATH; fi
 done

@@ -2,7 +2,7 @@
 # Brings the workshop up and prints the address of its JupyterLab; or rehearses the notebooks.
 #   ./run.sh [--local|--container] [rehearse [--target TARGET] [NOTEBOOK ...]]
 set -euo pipefail
-CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")"
+CDPATH='' cd -P -- "$(dirname -- "${BASH_SOURCE[0]}")"
 
 case "${1:-}" in
   --container) exec ./build.sh --container ;;

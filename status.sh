@@ -2,7 +2,7 @@
 # Shows what runs, and whether it is healthy.
 #   ./status.sh [--json]
 set -euo pipefail
-CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")"
+CDPATH='' cd -P -- "$(dirname -- "${BASH_SOURCE[0]}")"
 
 python=.workshop/venv/bin/python
 if "$python" -c 'import click, dotenv, gpuworkshop' 2>/dev/null; then

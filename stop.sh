@@ -2,7 +2,7 @@
 # Ends every process that the workshop started, whatever state the rest is in.
 #   ./stop.sh [--purge]      --purge then removes .workshop, with your copies of the notebooks
 set -euo pipefail
-CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")"
+CDPATH='' cd -P -- "$(dirname -- "${BASH_SOURCE[0]}")"
 trap '' HUP # the terminal may be one of the JupyterLab that ends here: neither it nor its mark shall end this
 if [ -n "${GPUWORKSHOP_SUPERVISED:-}" ]; then exec env -u GPUWORKSHOP_SUPERVISED ./stop.sh "$@"; fi
 
@@ -13,8 +13,8 @@ case "${1:-}" in
     exit 2
     ;;
 esac
-state=${GPUWORKSHOP_STATE:-$(sed -n 's/^GPUWORKSHOP_STATE=//p' .env 2>/dev/null | tr -d "\"'" || true)}
-state=${state:-.workshop}
+# Where the state is was written down when it was first used.
+state=${GPUWORKSHOP_STATE:-$(cat .workshop/state-folder 2>/dev/null || echo .workshop)}
 for python in python3 python3.13 python3.12 python3.11 "${PYTHON:-python}" .workshop/venv/bin/python ''; do
   if "$python" -c 'import sys; sys.exit(sys.version_info < (3, 8))' 2>/dev/null; then break; fi
 done
@@ -25,7 +25,8 @@ fi
 (set -x && "$python" -I gpuworkshop/processes/reaper.py "$state")
 if [ "${1:-}" = --purge ]; then
   (set -x && rm -rf .workshop)
-  if [ "$state" != .workshop ]; then
-    echo "GPUWORKSHOP_STATE is a folder of your choice, so remove it yourself: $state"
-  fi
+  case $state in
+    .workshop | "$PWD/.workshop") ;;
+    *) echo "GPUWORKSHOP_STATE is a folder of your choice, so remove it yourself: $state" ;;
+  esac
 fi

@@ -2,7 +2,7 @@
 # Installs what the tests need, then runs the linters and the tests.
 #   ./test.sh [--full] [PYTEST ARGUMENTS]      --full adds the long tests; with arguments, pytest runs alone
 set -euo pipefail
-CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")"
+CDPATH='' cd -P -- "$(dirname -- "${BASH_SOURCE[0]}")"
 
 has_browser() {
   command -v chromium || command -v chromium-browser || command -v google-chrome ||

@@ -57,7 +57,7 @@ def load(root: Path | None = None) -> Settings:
     Raises SettingsError for a value that makes no sense.
     """
     root = (root or _checkout()).resolve()
-    values = {**dotenv_values(root / ".env"), **os.environ}
+    values = {**_dotenv(root / ".env"), **os.environ}
     state = Path(values.get("GPUWORKSHOP_STATE") or root / ".workshop")
     target = values.get("TARGET") or "lab"
     if target not in TARGETS:
@@ -73,6 +73,15 @@ def load(root: Path | None = None) -> Settings:
         jupyter_host=values.get("JUPYTER_HOST") or "127.0.0.1",
         jupyter_port=_port(values.get("JUPYTER_PORT")),
     )
+
+
+def _dotenv(path: Path) -> dict[str, str | None]:
+    try:
+        return dotenv_values(path)
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(
+            f"{path} cannot be read: {error}", step="reading the settings", todo="save it as UTF-8 text"
+        ) from error
 
 
 def _checkout() -> Path:

@@ -429,6 +429,26 @@ def test_stop_with_a_state_folder_of_the_learners_choice(checkout: Checkout, tmp
     assert elsewhere.exists()
 
 
+def test_stop_finds_the_state_folder_where_it_was_written_down(checkout: Checkout, tmp_path: Path) -> None:
+    checkout.program("python3", f'exec {PYTHON} "$@"')
+    elsewhere = tmp_path / "else where"
+    elsewhere.mkdir()
+    checkout.state.mkdir(exist_ok=True)
+    (checkout.state / "state-folder").write_text(f"{elsewhere}\n")
+    process = subprocess.Popen(["sleep", "600"], env={**os.environ, reaper.MARK: str(elsewhere)})
+    assert checkout.run("stop.sh").stdout == "ended 1 process\n"
+    assert process.wait(10) == -signal.SIGTERM
+
+
+def test_purge_of_the_usual_folder_has_nothing_to_add(checkout: Checkout) -> None:
+    checkout.program("python3", f'exec {PYTHON} "$@"')
+    checkout.state.mkdir(exist_ok=True)
+    (checkout.state / "state-folder").write_text(f"{checkout.state.resolve()}\n")
+    done = checkout.run("stop.sh", "--purge")
+    assert done.stdout == "nothing was running\n"
+    assert not checkout.state.exists()
+
+
 def test_stop_without_any_python(checkout: Checkout) -> None:
     done = checkout.run("stop.sh")
     assert done.returncode == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import os
 import re
 import socket
@@ -147,6 +148,8 @@ def _span(backfill: tuple[float, float], step: float) -> tuple[float, float, flo
             step="back-filling",
             todo=f"give two Unix times in seconds, the earlier first, none before {BOOT} (the start of 2020)",
         )
+    if not math.isfinite(step):
+        raise click.BadParameter(f"{step} is no number of seconds", param_hint="--step")
     if (end - start) / step > _MOST_POINTS:
         raise ExporterError(
             f"{(end - start) / step:.0f} points a series are too many",

@@ -98,8 +98,8 @@ class SimulatedNode:
             gpus = yaml.safe_load(self.path.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
             raise self._broken(str(error)) from error
-        if not isinstance(gpus, list) or not all(isinstance(gpu, dict) and "index" in gpu for gpu in gpus):
-            raise self._broken("it is not a list of GPUs with an index each")
+        if not (isinstance(gpus, list) and all(map(_is_gpu, gpus))):
+            raise self._broken("it is not a list of GPUs, each with an index and pods that have a name")
         return gpus
 
     def entries(self, pods: Iterable[Pod]) -> str:
@@ -126,6 +126,15 @@ class SimulatedNode:
             yield
 
 
+def _is_gpu(gpu: object) -> bool:
+    if not (isinstance(gpu, dict) and isinstance(gpu.get("index"), int)):
+        return False
+    pods = gpu.get("pods") or []
+    return isinstance(pods, list) and all(
+        isinstance(pod, dict) and isinstance(pod.get("pod"), str) for pod in pods
+    )
+
+
 def _entry(pod: Pod) -> dict[str, Any]:
     return {"namespace": pod.namespace, "pod": pod.name, "container": pod.container, "load": dict(pod.load)}
 
@@ -133,7 +142,7 @@ def _entry(pod: Pod) -> dict[str, Any]:
 def _pod(entry: dict[str, Any]) -> Pod:
     load = entry.get("load") or "idle"
     return Pod(
-        entry["namespace"],
+        _namespace(entry),
         entry["pod"],
         entry.get("container", "main"),
         dict(load) if isinstance(load, dict) else {"kind": load},
@@ -141,7 +150,11 @@ def _pod(entry: dict[str, Any]) -> Pod:
 
 
 def _same(entry: dict[str, Any], namespace: str, name: str) -> bool:
-    return bool(entry["namespace"] == namespace and entry["pod"] == name)
+    return bool(_namespace(entry) == namespace and entry["pod"] == name)
+
+
+def _namespace(entry: dict[str, Any]) -> str:
+    return str(entry.get("namespace", "default"))
 
 
 def _gpu_of(gpus: list[dict[str, Any]], pod: Pod) -> dict[str, Any] | None:

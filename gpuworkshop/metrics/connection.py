@@ -32,13 +32,21 @@ class Connection:
             headers["Accept-Encoding"] = "identity"
         if token:
             headers["Authorization"] = f"Bearer {token}"
-        self._client = httpx.Client(
-            auth=auth or _userinfo(parsed),
-            headers=headers,
-            verify=_trust(ca) if ca else True,
-            timeout=timeout_s,
-            trust_env=not loopback,
-        )
+        verify = _trust(ca) if ca else True
+        try:
+            self._client = httpx.Client(
+                auth=auth or _userinfo(parsed),
+                headers=headers,
+                verify=verify,
+                timeout=timeout_s,
+                trust_env=not loopback,
+            )
+        except (ValueError, ImportError) as error:  # a token that is no ASCII, a proxy that httpx cannot use
+            raise SettingsError(
+                f"no connection to {self.url} can be made: {error}",
+                step="opening a Prometheus",
+                todo="look at the credentials, and at the proxies in your environment (env | grep -i proxy)",
+            ) from error
 
     def close(self) -> None:
         """Let go of the connection."""
@@ -130,9 +138,10 @@ class Connection:
 def _parse(url: str) -> httpx.URL:
     try:
         parsed = httpx.URL(url)
-    except httpx.InvalidURL as error:
+        host = parsed.host
+    except (httpx.InvalidURL, ValueError) as error:  # a host that IDNA refuses
         raise SettingsError(f"{url!r} is no address: {error}", step="opening a Prometheus") from None
-    if parsed.scheme not in ("http", "https") or not parsed.host:
+    if parsed.scheme not in ("http", "https") or not host:
         raise SettingsError(
             f"{url!r} is no address of a web server",
             step="opening a Prometheus",

@@ -75,7 +75,10 @@ class Grid:
 def milliseconds(moment: Moment) -> int:
     """Epoch milliseconds of a datetime (a naive one is local time, as in Python) or of epoch seconds."""
     # datetime's own timestamp(), since pandas' takes a naive Timestamp for UTC
-    seconds = datetime.timestamp(moment) if isinstance(moment, datetime) else float(moment)
+    try:
+        seconds = datetime.timestamp(moment) if isinstance(moment, datetime) else float(moment)
+    except (TypeError, ValueError):
+        seconds = math.nan
     if not math.isfinite(seconds):
         raise MetricsError(
             f"{moment} is no moment",

@@ -12,6 +12,11 @@ from gpuworkshop.processes.children import last_lines
 _CAUSES = (
     ("address already in use", PortInUse, "end what uses that port, or choose another, and start again"),
     ("no space left on device", DiskFull, "make room on the disk and start again"),
+    (
+        "opening storage failed",
+        ServiceDied,
+        "its stored samples are damaged: move .workshop/lab/prometheus/data away, and start again",
+    ),
 )
 
 

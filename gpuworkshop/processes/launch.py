@@ -7,6 +7,7 @@ import os
 import subprocess
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from gpuworkshop.errors import DiskFull, ServiceDied, ServiceError
@@ -49,6 +50,7 @@ def launch(group: str, command: Sequence[str], settings: Settings, deadline: flo
 
 def _spawn(command: Sequence[str], settings: Settings, log: Path, ready: int) -> None:
     settings.run.mkdir(parents=True, exist_ok=True)
+    _note_state_folder(settings)
     settings.logs.mkdir(parents=True, exist_ok=True)
     inherited = {key: value for key, value in os.environ.items() if key != reaper.GROUP}
     ours = {
@@ -70,6 +72,14 @@ def _spawn(command: Sequence[str], settings: Settings, log: Path, ready: int) ->
         )
     # It outlives this call; should it end before this process does, it must not stay a zombie.
     threading.Thread(target=process.wait, daemon=True).start()
+
+
+def _note_state_folder(settings: Settings) -> None:
+    """Tell the scripts, which cannot read every form of `.env`, where the state folder is."""
+    note = settings.root / ".workshop" / "state-folder"
+    with suppress(OSError):  # a checkout that cannot be written to
+        note.parent.mkdir(exist_ok=True)
+        note.write_text(f"{settings.state}\n", encoding="utf-8")
 
 
 def _cannot_start(group: str, error: OSError) -> ServiceError:

@@ -13,7 +13,7 @@ import fcntl
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 
 from gpuworkshop.errors import WorkshopError
@@ -26,6 +26,8 @@ from gpuworkshop.processes.reaper import Process
 from gpuworkshop.settings import Settings
 
 __all__ = ["Service", "supervise"]
+
+GUARD_S = 1.0
 
 
 def supervise(
@@ -41,33 +43,38 @@ def supervise(
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # it may come before there is anything to nudge
     settings.run.mkdir(parents=True, exist_ok=True)
     settings.logs.mkdir(parents=True, exist_ok=True)
-    if not _only_one(settings.run / f"{group}.lock"):
+    lock = settings.run / f"{group}.lock"
+    if (held := _only_one(lock)) is None:
         announcer.tell({"taken": True})
         return
     reaper.reap(settings.state, group)  # what a supervisor that was killed has left behind
-    write = _writer(settings.run / f"{group}.json")
+    record = settings.run / f"{group}.json"
+    write = _writer(record)
     write([])
     try:
         keepers: list[Keeper] = []
         keepers += [Keeper(group, one, settings, pace, lambda: write(keepers)) for one in build()]
         write(keepers)
-        asyncio.run(_run(keepers, announcer))
+        asyncio.run(_run(keepers, announcer, lambda: _guard(lock, held, record, lambda: write(keepers))))
     except WorkshopError as error:
         announcer.tell({"error": to_wire(error)})
         raise
 
 
-async def _run(keepers: Sequence[Keeper], announcer: Announcer) -> None:
+async def _run(
+    keepers: Sequence[Keeper], announcer: Announcer, guard: Callable[[], Coroutine[None, None, None]]
+) -> None:
     stop = _signals(keepers)
     stopping = asyncio.create_task(stop.wait())
     announcing = asyncio.create_task(_announce(keepers, announcer))
+    guarding = asyncio.create_task(guard())
     keeping = [asyncio.create_task(keeper.run()) for keeper in keepers]
     try:
-        done, _ = await asyncio.wait({stopping, *keeping}, return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait({stopping, guarding, *keeping}, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
             task.result()
     finally:
-        for task in (stopping, announcing, *reversed(keeping)):
+        for task in (stopping, guarding, announcing, *reversed(keeping)):
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
@@ -105,12 +112,27 @@ def _writer(path: Path) -> Callable[[Sequence[Keeper]], None]:
     return write
 
 
-def _only_one(lock: Path) -> bool:
-    """Take the group's lock, for the life of this process; False when another has it."""
+async def _guard(lock: Path, held: int, record: Path, write: Callable[[], None]) -> None:
+    """Mend the state file when somebody damaged it; return when the lock is gone, and with it the claim."""
+    me = os.getpid()
+    while True:
+        await asyncio.sleep(GUARD_S)
+        try:
+            if os.fstat(held).st_ino != lock.stat().st_ino:
+                return
+        except FileNotFoundError:
+            return
+        current = state.read(record)
+        if current is None or current.supervisor.pid != me:
+            write()
+
+
+def _only_one(lock: Path) -> int | None:
+    """Take the group's lock, for the life of this process, by the returned handle; None if another has it."""
     handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(handle)
-        return False
-    return True
+        return None
+    return handle

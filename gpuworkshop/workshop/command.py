@@ -21,6 +21,8 @@ def up() -> None:
     from gpuworkshop.workshop.session import Workshop
 
     settings = settings_module.load()
+    if settings.target != "lab":
+        click.echo(f"TARGET is {settings.target}, and this version has only the lab, which starts now")
     running = {s.name for s in groups.status(settings) if s.state == "healthy"}
     ws = Workshop.open("lab", settings)
     if not ws.target.pods():

@@ -35,7 +35,7 @@ def build(settings: Settings) -> list[Service]:
     command += [f"--ServerApp.port={port}", "--ServerApp.port_retries=0"]
     command += [f"--ServerApp.root_dir={settings.notebooks}"]
     command += ["--allow-root"] if _is_root() else []
-    url = f"http://{'127.0.0.1' if host == '0.0.0.0' else host}:{port}"  # noqa: S104
+    url = f"http://{_reached_at(host)}:{port}"
     return [
         Service("jupyterlab", command, url=url, health_url=f"{url}/api", env=_environment(settings, home))
     ]
@@ -52,6 +52,12 @@ def address(settings: Settings, url: str) -> str:
         if server.get("port") == port:
             return f"{url}/lab/tree/{LESSONS[0].file}?token={server['token']}"
     return ""
+
+
+def _reached_at(host: str) -> str:
+    """The host of an address to open, for the host to listen at."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
+    return f"[{host}]" if ":" in host else host
 
 
 def _environment(settings: Settings, home: Path) -> dict[str, str]:

@@ -89,6 +89,8 @@ class ThreePods(PodsRunning):
 
     def verify(self) -> Verdict:
         """Prove from Prometheus that GPU_UTIL is at 100 % for each of them."""
+        if not (running := self.check()).ok:
+            return running
         return self.await_proof(
             self._all_busy, f"not all three pods are over {BUSY_PERCENT:.0f} % yet", ARRIVAL_S
         )
@@ -109,6 +111,8 @@ class GpuBurn(PodsRunning):
 
     def verify(self) -> Verdict:
         """Prove from Prometheus that the GPU was seen both busy and idle within one period."""
+        if not (running := self.check()).ok:
+            return running
         patience = ARRIVAL_S + ON_S + OFF_S
         return self.await_proof(self._on_and_off, "not yet seen both on and off", patience)
 

@@ -75,7 +75,26 @@ def test_load_may_be_a_word(node: SimulatedNode) -> None:
     assert node.pods()[0].pod.load == {"kind": "training"}
 
 
-@pytest.mark.parametrize("text", ["{", "just words", "- 1", "index: 0", ""])
+def test_namespace_is_default_unless_named(node: SimulatedNode) -> None:
+    node.path.write_text("- {index: 0, pods: [{pod: one}]}", encoding="utf-8")
+    assert node.pods()[0].pod.namespace == "default"
+    assert node.delete("default", "one")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "just words",
+        "- 1",
+        "index: 0",
+        "",
+        "- index: abc",
+        "- {index: 0, pods: 7}",
+        "- {index: 0, pods: [5]}",
+        "- {index: 0, pods: [{namespace: a}]}",
+    ],
+)
 def test_broken_file_is_named(node: SimulatedNode, text: str) -> None:
     node.path.write_text(text, encoding="utf-8")
     with pytest.raises(LabError, match="cannot be read"):

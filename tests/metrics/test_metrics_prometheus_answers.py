@@ -253,3 +253,21 @@ def test_steps(fake: Fake, reader: PrometheusReader, step: float | str, asked: s
     fake.answer = lambda _: matrix()
     reader.range("up", 0, 10, step, empty_ok=True)
     assert fake.requests[0].fields["step"] == asked
+
+
+@pytest.mark.parametrize(
+    ("url", "about"),
+    [
+        ("http://xn--/", {}),
+        ("http://example.test", {"token": "é"}),
+    ],
+)
+def test_what_makes_no_connection_is_a_setting(url: str, about: dict[str, str]) -> None:
+    with pytest.raises(SettingsError, match="opening a Prometheus"):
+        PrometheusReader(url, token=about.get("token"))
+
+
+def test_a_proxy_that_cannot_be_used_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALL_PROXY", "gopher://127.0.0.1:70")
+    with pytest.raises(SettingsError, match="proxies in your environment"):
+        PrometheusReader("http://example.test")

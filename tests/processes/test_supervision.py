@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -364,3 +365,26 @@ def test_a_tether_refuses_a_parent_that_is_gone() -> None:
 
 def test_back_off_doubles_up_to_its_limit() -> None:
     assert [Pace().delay(deaths) for deaths in range(1, 9)] == [0, 1, 2, 4, 8, 16, 30, 30]
+
+
+@pytest.mark.parametrize("damage", ["garbage", "gone", "another's"])
+def test_a_damaged_state_file_is_mended(world: World, damage: str) -> None:
+    world.add("web")
+    before = world.ensure()
+    record = world.settings.run / "test.json"
+    if damage == "gone":
+        record.unlink()
+    else:
+        record.write_text("garbage" if damage == "garbage" else '{"pid": 1, "born": 1, "services": []}')
+    assert world.ensure() == before
+
+
+def test_a_supervisor_whose_lock_is_gone_gives_way(world: World) -> None:
+    world.add("web")
+    before = world.ensure()
+    old = world.supervisor()
+    shutil.rmtree(world.settings.run)
+    until(lambda: not reaper.alive(old))
+    after = world.ensure()
+    assert after[0].pid != before[0].pid
+    until(lambda: len(reaper.find(world.settings.state)) == 2)
