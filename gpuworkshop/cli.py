@@ -49,11 +49,16 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Run a verb; a WorkshopError becomes its sentences and exit code 1, Ctrl-C exit code 130."""
+    """Run a verb. Errors become sentences and exit code 1, wrong usage exit code 2, Ctrl-C 130."""
     try:
         sys.exit(cli.main(standalone_mode=False))
     except WorkshopError as error:
         click.echo(f"{type(error).__name__}: {error}", err=True)
+        sys.exit(1)
+    except OSError as error:
+        about = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        todo = "is it what it should be, may you write there, and is there room on the disk (df -h)?"
+        click.echo(f"{about}\nWhat to do: {todo}", err=True)
         sys.exit(1)
     except click.ClickException as error:
         error.show()
