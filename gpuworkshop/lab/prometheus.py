@@ -1,6 +1,6 @@
 """The lab's Prometheus: a real server, its configuration, and history from before it started.
 
-The targets come by file discovery. Back-filled history is made by promtool from the exporter's own
+It discovers its targets in the cluster: every pod of the exporter. Back-filled history is made by promtool from the exporter's own
 history, for the loads that run now, and lies in blocks beside those that Prometheus writes.
 """
 
@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,26 +23,18 @@ SCRAPE_INTERVAL = "1s"
 JOB = "dcgm-exporter"
 
 
-@dataclass(frozen=True)
-class ScrapeTarget:
-    """An exporter to scrape: its address, and the node that it speaks for."""
+def target_labels(node: str) -> Mapping[str, str]:
+    """The labels that a scrape of the exporter on `node` adds.
 
-    address: str
-    node: str
-
-    @property
-    def labels(self) -> Mapping[str, str]:
-        """Labels that the scrape adds.
-
-        `instance` names the node, since the address changes with each start of the lab and would start a
-        new series each time.
-        """
-        return {"job": JOB, "instance": f"{self.node}:9400", "node": self.node}
+    `instance` names the node, since addresses change with each start of the lab and would start a new
+    series each time.
+    """
+    return {"job": JOB, "instance": f"{node}:9400", "node": node}
 
 
 @dataclass(frozen=True)
 class PrometheusFiles:
-    """The folder of the lab's Prometheus: `prometheus.yml`, `targets.json`, and the TSDB in `data/`."""
+    """The folder of the lab's Prometheus: `prometheus.yml`, and the TSDB in `data/`."""
 
     folder: Path
 
@@ -56,12 +48,10 @@ class PrometheusFiles:
         """The TSDB."""
         return self.folder / "data"
 
-    def write(self, targets: Iterable[ScrapeTarget]) -> None:
-        """Write the configuration and the discovered targets."""
+    def write(self, kubeconfig: Path) -> None:
+        """Write the configuration."""
         self.data.mkdir(parents=True, exist_ok=True)
-        discovered = [{"targets": [t.address], "labels": dict(t.labels)} for t in targets]
-        (self.folder / "targets.json").write_text(json.dumps(discovered, indent=2), encoding="utf-8")
-        self.config.write_text(yaml.safe_dump(_config(), sort_keys=False), encoding="utf-8")
+        self.config.write_text(yaml.safe_dump(_config(kubeconfig), sort_keys=False), encoding="utf-8")
 
     def command(self, prometheus: Path, address: str) -> list[str]:
         """The command line that serves this folder at `address` (host:port)."""
@@ -79,7 +69,9 @@ class PrometheusFiles:
         ]
 
 
-def _config() -> dict[str, object]:
+def _config(kubeconfig: Path) -> dict[str, object]:
+    container, port = "__meta_kubernetes_pod_container_name", "__meta_kubernetes_pod_container_port_name"
+    node = "__meta_kubernetes_pod_node_name"
     return {
         "global": {"scrape_interval": SCRAPE_INTERVAL, "scrape_timeout": SCRAPE_INTERVAL},
         "scrape_configs": [
@@ -87,16 +79,22 @@ def _config() -> dict[str, object]:
                 "job_name": JOB,
                 # The workload's pod and namespace must win over those of the exporter.
                 "honor_labels": True,
-                "file_sd_configs": [{"files": ["targets.json"], "refresh_interval": "5s"}],
+                "kubernetes_sd_configs": [{"role": "pod", "kubeconfig_file": str(kubeconfig)}],
+                "relabel_configs": [
+                    {"source_labels": [container, port], "regex": ".*dcgm-exporter;metrics", "action": "keep"},
+                    {"source_labels": ["__meta_kubernetes_pod_phase"], "regex": "Running", "action": "keep"},
+                    {"source_labels": [node], "target_label": "node"},
+                    {"source_labels": [node], "replacement": "$1:9400", "target_label": "instance"},
+                ],
             }
         ],
     }
 
 
 def backfill(
-    files: PrometheusFiles, promtool: Path, gpu_yaml: str, target: ScrapeTarget, span: tuple[float, float]
+    files: PrometheusFiles, promtool: Path, gpu_yaml: str, node: str, span: tuple[float, float]
 ) -> None:
-    """Put the history of the GPUs in `gpu_yaml` over `span` (from, until, in Unix seconds) into the TSDB.
+    """Put the history of the GPUs in `gpu_yaml`, of `node`, over `span` (from, until, in Unix seconds) into the TSDB.
 
     Prometheus serves the new blocks from its next start on. Raises LabError when exporter or promtool
     refuse; the TSDB is then as it was.
@@ -105,9 +103,9 @@ def backfill(
     with tempfile.TemporaryDirectory(dir=files.folder, prefix="backfill-") as scratch:
         gpus, history, blocks = (Path(scratch, name) for name in ("gpus.yaml", "history.om", "blocks"))
         gpus.write_text(gpu_yaml, encoding="utf-8")
-        labels = [part for key, value in target.labels.items() for part in ("--label", f"{key}={value}")]
+        labels = [part for key, value in target_labels(node).items() for part in ("--label", f"{key}={value}")]
         exporter = [sys.executable, "-m", "gpuworkshop", "exporter", "--gpus", str(gpus)]
-        exporter += ["--hostname", target.node, "--backfill", *(f"{at:.0f}" for at in span), *labels]
+        exporter += ["--hostname", node, "--backfill", *(f"{at:.0f}" for at in span), *labels]
         with history.open("wb") as stdout:
             _run(exporter, stdout)
         _run([str(promtool), "tsdb", "create-blocks-from", "openmetrics", str(history), str(blocks)])

@@ -1,4 +1,4 @@
-"""The processes of the lab: one exporter a simulated node, and Prometheus.
+"""The processes of the lab: the cluster, and the Prometheus that discovers its targets there.
 
 `build` runs in the supervisor's own process, which thereby holds the claim on the lab's /16.
 """
@@ -10,26 +10,14 @@ import sys
 from pathlib import Path
 
 from gpuworkshop.errors import DiskFull
-from gpuworkshop.lab.prometheus import PrometheusFiles, ScrapeTarget
-from gpuworkshop.lab.simulation import SimulatedNode
+from gpuworkshop.lab import cluster_access
+from gpuworkshop.lab.prometheus import PrometheusFiles
 from gpuworkshop.processes.ports import claim_subnet, steady_port
 from gpuworkshop.processes.supervisor import Service
 from gpuworkshop.processes.tools import find_or_fetch
 from gpuworkshop.settings import Settings
 
-NODE = "gpu-node-1"
-MODEL = "H200"
-GPUS = 4
-EXPORTER_PORT = 9400
-EXPORTER_INTERVAL_MS = 250  # the trace's own rate
 LEAST_FREE_BYTES = 2**30  # Prometheus and promtool take room in large pieces, before they need it
-
-
-def node(settings: Settings) -> SimulatedNode:
-    """The lab's node, with its GPUs."""
-    simulated = SimulatedNode(settings.state / "lab" / "nodes" / f"{NODE}.yaml")
-    simulated.create(MODEL, GPUS)
-    return simulated
 
 
 def files(settings: Settings) -> PrometheusFiles:
@@ -41,18 +29,16 @@ def build(settings: Settings) -> list[Service]:
     """Prepare the lab's files and list its services, in the order in which they start."""
     check_disk(settings)
     prometheus = find_or_fetch("prometheus", settings)
-    subnet = claim_subnet()
-    simulated = node(settings)
-    address = f"{subnet.address(1, 1)}:{EXPORTER_PORT}"
-    files(settings).write([ScrapeTarget(address, NODE)])
-    return [_exporter(simulated, address), _prometheus(settings, prometheus)]
+    folder = cluster_access.folder(settings)
+    access = cluster_access.prepare(folder)
+    files(settings).write(folder.kubeconfig)
+    return [_cluster(access, str(claim_subnet().network)), _prometheus(settings, prometheus)]
 
 
-def _exporter(simulated: SimulatedNode, address: str) -> Service:
-    command = [sys.executable, "-m", "gpuworkshop", "exporter", "--gpus", str(simulated.path)]
-    command += ["--hostname", simulated.name, "--listen", address, "--interval", str(EXPORTER_INTERVAL_MS)]
-    url = f"http://{address}"
-    return Service(f"exporter-{simulated.name}", command, url=f"{url}/metrics", health_url=f"{url}/health")
+def _cluster(access: cluster_access.Access, network: str) -> Service:
+    command = [sys.executable, "-m", "gpuworkshop", "lab", "serve", "--network", network]
+    command += ["--api-port", str(access.api_port), "--charts-port", str(access.charts_port)]
+    return Service("cluster", command, url=access.server, health_url=f"{access.charts_url}/healthz")
 
 
 def _prometheus(settings: Settings, binary: Path) -> Service:

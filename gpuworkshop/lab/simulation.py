@@ -55,6 +55,16 @@ class SimulatedNode:
             if not self.path.exists():
                 self._write([{"index": index, "model": model, "pods": []} for index in range(count)])
 
+    def replace(self, gpus: list[dict[str, Any]]) -> None:
+        """Write all GPUs as the kubelet has them, each entry in the exporter's words, unless they are so."""
+        with self._locked():
+            try:
+                same = self.read() == gpus
+            except LabError:
+                same = False
+            if not same:
+                self._write(gpus)
+
     def pods(self) -> list[PodOnGpu]:
         """Every pod on this node, by GPU."""
         return [

@@ -1,0 +1,290 @@
+"""What may be done with objects, and what that entails: names, defaults, validation, versions, deletion.
+
+The HTTP server, the controllers and the kubelets all work through it. Like the store, it is synchronous:
+no lock is needed, and a write is never half done.
+"""
+
+from __future__ import annotations
+
+import secrets
+import sqlite3
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from gpuworkshop.lab.api import custom, deletion, problems
+from gpuworkshop.lab.api.defaults import set_defaults
+from gpuworkshop.lab.api.events import Recorder
+from gpuworkshop.lab.api.kinds import CRD, NAMESPACE, Kind, KindTable
+from gpuworkshop.lab.api.listening import Changes
+from gpuworkshop.lab.api.objects import Object, copy_of, is_deleted, meta, name_of, namespace_of, timestamp
+from gpuworkshop.lab.api.patching.managed import track_update
+from gpuworkshop.lab.api.store import Stale, Store
+from gpuworkshop.lab.api.validation import validate_create, validate_update
+
+RANDOM_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # without vowels, so that no words come out
+LONGEST_GENERATED = 58
+WITHOUT_GENERATION = ("", "rbac.authorization.k8s.io", "coordination.k8s.io", "discovery.k8s.io")
+# An admission step changes a new object in place, or refuses it by an ApiError.
+Admission = Callable[["Registry", Kind, Object], None]
+
+
+@dataclass(frozen=True)
+class Write:
+    """How a client writes: as which field manager ("" is not tracked), for real or as a dry run."""
+
+    manager: str = ""
+    dry_run: bool = False
+
+
+PLAIN = Write()
+
+
+class Registry:
+    """The cluster's objects, under the rules of the API. Refusals are ApiErrors."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        admission: Sequence[Admission] = (),
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.store = store
+        self.kinds = KindTable()
+        self.admission = list(admission)
+        self.now = clock
+        self._recorder = Recorder(self)
+        for crd in store.list(CRD.resource):
+            custom.serve(self.kinds, crd)
+
+    def find(self, kind: Kind, namespace: str, name: str) -> Object | None:
+        """The object, or None."""
+        return self.store.find(kind.resource, namespace if kind.namespaced else "", name)
+
+    def get(self, kind: Kind, namespace: str, name: str) -> Object:
+        """The object; NotFound if it is not there."""
+        if (found := self.find(kind, namespace, name)) is None:
+            raise problems.not_found(kind, name)
+        return found
+
+    def list(self, kind: Kind, namespace: str = "") -> list[Object]:
+        """The objects of a namespace, or of all, in the order of namespace and name."""
+        return self.store.list(kind.resource, namespace if kind.namespaced else "")
+
+    def changes(self, *kinds: Kind) -> Changes:
+        """What exists now as ADDED, then every change; of all kinds when none is named."""
+        return Changes(self, kinds)
+
+    def event(
+        self, about: Object, kind: str, reason: str, message: str, component: str, host: str = ""
+    ) -> None:
+        """Record an Event about an object; one that repeats is counted."""
+        self._recorder.record(about, kind, reason, message, component, host)
+
+    def create(self, kind: Kind, obj: Object, how: Write = PLAIN) -> Object:
+        """Create an object; with `generateName`, under a name of its own."""
+        new = copy_of(obj)
+        new["apiVersion"], new["kind"] = kind.api_version, kind.kind
+        self._prepare(kind, new)
+        set_defaults(kind, new)
+        custom.set_defaults(self, kind, new)
+        if kind.namespaced:
+            self._check_namespace(kind, new)
+        for admit in self.admission:
+            admit(self, kind, new)
+        causes = [*validate_create(kind, new), *custom.validate(self, kind, new)]
+        if causes:
+            raise problems.invalid(kind, name_of(new), causes)
+        if self.find(kind, namespace_of(new), name_of(new)) is not None:
+            raise problems.already_exists(kind, name_of(new))
+        new = self._track(kind, {}, new, how, "")
+        return self._write(kind, new, None, how)
+
+    def update(self, kind: Kind, obj: Object, subresource: str = "", how: Write = PLAIN) -> Object:
+        """Replace what the (sub)resource covers; nothing is written when that changes nothing.
+
+        With a resourceVersion in the object, only over that version: else Conflict.
+        """
+        live = self.get(kind, namespace_of(obj), name_of(obj))
+        _check_precondition(kind, live, obj)
+        new = _merged(kind, live, obj, subresource)
+        if not subresource:
+            set_defaults(kind, new)
+            custom.set_defaults(self, kind, new)
+        if subresource != "status":
+            causes = [*validate_update(kind, new, live), *custom.validate(self, kind, new)]
+            if causes:
+                raise problems.invalid(kind, name_of(new), causes)
+        _count_generation(kind, live, new)
+        if _same(live, new):
+            return live
+        new = self._track(kind, live, new, how, subresource)
+        if is_deleted(new) and deletion.is_finished(kind, new) and not how.dry_run:
+            return self._remove(kind, new)
+        return self._write(kind, new, meta(live)["resourceVersion"], how)
+
+    def modify(
+        self,
+        kind: Kind,
+        namespace: str,
+        name: str,
+        change: Callable[[Object], None],
+        subresource: str = "",
+    ) -> Object | None:
+        """Change a copy of the live object and write it back; None if there is none."""
+        live = self.find(kind, namespace, name)
+        if live is None:
+            return None
+        new = copy_of(live)
+        change(new)
+        return live if new == live else self.update(kind, new, subresource)
+
+    def delete(
+        self,
+        kind: Kind,
+        namespace: str,
+        name: str,
+        *,
+        propagation: str = "Background",
+        grace_period: int | None = None,
+        uid: str = "",
+        dry_run: bool = False,
+    ) -> Object | None:
+        """Delete an object, or begin to: it stays while finalizers or a grace period hold it.
+
+        Returns its last state, None if it is not there.
+        """
+        live = self.find(kind, namespace, name)
+        if live is None:
+            return None
+        if uid and meta(live)["uid"] != uid:
+            raise problems.conflict(
+                kind,
+                name,
+                f"Precondition failed: UID in precondition: {uid}, UID in object meta: {meta(live)['uid']}",
+            )
+        new = deletion.marked(kind, live, propagation, grace_period, self.now())
+        if dry_run:
+            return new
+        if deletion.is_finished(kind, new):
+            return self._remove(kind, live)
+        return live if _same(live, new) else self._write(kind, new, meta(live)["resourceVersion"], PLAIN)
+
+    def _prepare(self, kind: Kind, new: Object) -> None:
+        metadata = meta(new)
+        if metadata.get("resourceVersion"):
+            raise problems.bad_request("resourceVersion should not be set on objects to be created")
+        if not metadata.get("name") and (prefix := metadata.get("generateName")):
+            suffix = "".join(secrets.choice(RANDOM_ALPHABET) for _ in range(5))
+            metadata["name"] = f"{prefix[:LONGEST_GENERATED]}{suffix}"
+        if not kind.namespaced:
+            metadata.pop("namespace", None)
+        for field in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion"):
+            metadata.pop(field, None)
+        metadata["uid"] = str(uuid.uuid4())
+        metadata["creationTimestamp"] = timestamp(self.now())
+        metadata.pop("generation", None)
+        if kind.group not in WITHOUT_GENERATION:
+            metadata["generation"] = 1
+        if "status" in kind.subresources and kind.resource != "nodes":
+            new.pop("status", None)
+
+    def _check_namespace(self, kind: Kind, new: Object) -> None:
+        name = namespace_of(new)
+        namespace = self.find(NAMESPACE, "", name)
+        if namespace is None:
+            raise problems.not_found(NAMESPACE, name)
+        if is_deleted(namespace):
+            raise problems.forbidden(
+                kind,
+                name_of(new),
+                f"unable to create new content in namespace {name} because it is being terminated",
+            )
+
+    def _track(self, kind: Kind, live: Object, new: Object, how: Write, subresource: str) -> Object:
+        if not how.manager:
+            return new
+        return track_update(live, new, how.manager, subresource, self.now(), kind.message)
+
+    def _write(self, kind: Kind, new: Object, expected: str | None, how: Write) -> Object:
+        if how.dry_run:
+            return new
+        try:
+            written = self.store.write(kind.resource, new, expected)
+        except Stale:
+            raise problems.conflict(kind, name_of(new)) from None
+        except sqlite3.Error as error:
+            raise _unwritable(error) from error
+        if kind is CRD:
+            custom.serve(self.kinds, written)
+        return written
+
+    def _remove(self, kind: Kind, last: Object) -> Object:
+        if kind is CRD:
+            for served in custom.served(last):
+                for obj in self.list(served):
+                    self.store.remove(served.resource, namespace_of(obj), name_of(obj))
+                self.kinds.discard(served)
+        try:
+            removed = self.store.remove(kind.resource, namespace_of(last), name_of(last))
+        except sqlite3.Error as error:
+            raise _unwritable(error) from error
+        return removed or last
+
+
+def _check_precondition(kind: Kind, live: Object, obj: Object) -> None:
+    version = meta(obj).get("resourceVersion")
+    if version and version != meta(live)["resourceVersion"]:
+        raise problems.conflict(kind, name_of(live))
+    uid = meta(obj).get("uid")
+    if uid and uid != meta(live)["uid"]:
+        raise problems.conflict(
+            kind,
+            name_of(live),
+            f"Precondition failed: UID in precondition: {uid}, UID in object meta: {meta(live)['uid']}",
+        )
+
+
+def _merged(kind: Kind, live: Object, obj: Object, subresource: str) -> Object:
+    """`obj` where the subresource covers it, `live` elsewhere."""
+    if subresource == "status":
+        new = copy_of(live)
+        new["status"] = copy_of(obj.get("status") or {})
+        return new
+    new = copy_of(obj)
+    new["apiVersion"], new["kind"] = live["apiVersion"], live["kind"]
+    if "status" in kind.subresources:
+        new.pop("status", None)
+        if "status" in live:
+            new["status"] = copy_of(live["status"])
+    kept = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "generation")
+    for field in (*kept, "deletionGracePeriodSeconds", "resourceVersion"):
+        meta(new).pop(field, None)
+        if field in meta(live):
+            meta(new)[field] = meta(live)[field]
+    return new
+
+
+def _count_generation(kind: Kind, live: Object, new: Object) -> None:
+    if kind.group in WITHOUT_GENERATION:
+        return
+    if _without(live) != _without(new):
+        meta(new)["generation"] = int(meta(live).get("generation") or 0) + 1
+
+
+def _without(obj: Object) -> Object:
+    return {key: value for key, value in obj.items() if key not in ("metadata", "status")}
+
+
+def _same(live: Object, new: Object) -> bool:
+    return live == new
+
+
+def _unwritable(error: sqlite3.Error) -> problems.ApiError:
+    return problems.ApiError(
+        500,
+        "InternalError",
+        f"the lab cannot write its cluster's state ({error}): make room on the disk (df -h .)",
+    )

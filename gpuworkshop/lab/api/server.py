@@ -1,0 +1,138 @@
+"""The API server: who asks, may they, what do they ask for, and the answer, over TLS on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from aiohttp import web
+
+from gpuworkshop.lab.api import bodies, discovery, openapi_documents, paths, problems, reviews
+from gpuworkshop.lab.api.answers import error_response, json_response
+from gpuworkshop.lab.api.authentication import ANONYMOUS, Authenticator, User
+from gpuworkshop.lab.api.paths import Address
+from gpuworkshop.lab.api.rbac import Authorizer
+from gpuworkshop.lab.api.registry import Registry
+from gpuworkshop.lab.api.resources import Resources
+from gpuworkshop.lab.api.subresources import Subresources
+
+log = logging.getLogger(__name__)
+OPEN_PATHS = ("/healthz", "/readyz", "/livez", "/version")
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@dataclass
+class ApiServer:
+    """The HTTP face of a registry."""
+
+    registry: Registry
+    authenticator: Authenticator
+    authorizer: Authorizer
+    subresources: Subresources
+    version: str
+    closing: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def app(self) -> web.Application:
+        """The aiohttp application."""
+        app = web.Application(client_max_size=bodies.LARGEST, middlewares=[self._guard])
+        for path in OPEN_PATHS[:3]:
+            app.router.add_get(path, self._healthy)
+            app.router.add_get(path + "/{check:.*}", self._healthy)
+        app.router.add_get("/version", self._version)
+        app.router.add_get("/{path:(api|apis)/?}", self._discovery)
+        app.router.add_get("/{path:api/v1/?}", self._discovery)
+        app.router.add_get("/{path:apis/[^/]+(/[^/]+)?/?}", self._discovery)
+        app.router.add_get("/openapi/{path:.*}", self._openapi)
+        app.router.add_route("*", "/{path:api/v1/.+}", self._resource)
+        app.router.add_route("*", "/{path:apis/[^/]+/[^/]+/.+}", self._resource)
+        app.router.add_route("*", "/{path:.*}", self._nowhere)
+        return app
+
+    @web.middleware
+    async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Every refusal becomes a Status, and every fault of the lab's own a Status and a line in its log."""
+        try:
+            request["user"] = self._user(request)
+            return await handler(request)
+        except problems.ApiError as error:
+            return error_response(error)
+        except (ConnectionError, asyncio.CancelledError, web.HTTPException):
+            raise
+        except Exception:
+            log.exception("%s %s", request.method, request.path_qs)
+            return error_response(
+                problems.ApiError(
+                    500, "InternalError", "Internal error occurred: a fault of the lab's API server; see its log"
+                )
+            )
+
+    def _user(self, request: web.Request) -> User:
+        user = self.authenticator.user(request.headers)
+        if user is ANONYMOUS and not request.path.startswith(OPEN_PATHS):
+            raise problems.ApiError(401, "Unauthorized", "Unauthorized")
+        impersonated = self.authenticator.impersonated(request.headers)
+        if impersonated is None:
+            return user
+        for resource, name in impersonated.needs():
+            if not self.authorizer.allowed(user, "impersonate", "", resource, "", name):
+                raise self.authorizer.refusal(user, "impersonate", "", resource, "", name)
+        return impersonated.user
+
+    async def _healthy(self, _: web.Request) -> web.Response:
+        return web.Response(text="ok")
+
+    async def _version(self, _: web.Request) -> web.Response:
+        return json_response(discovery.version(self.version))
+
+    async def _discovery(self, request: web.Request) -> web.Response:
+        self._authorize_url(request)
+        accept = request.headers.get("Accept", "")
+        found, content_type = discovery.document(self.registry.kinds, request.path, accept)
+        if found is None:
+            raise paths.unknown()
+        response = json_response(found)
+        response.headers["Content-Type"] = content_type
+        response.headers["Vary"] = "Accept"
+        return response
+
+    async def _openapi(self, request: web.Request) -> web.Response:
+        self._authorize_url(request)
+        found = openapi_documents.document(self.registry, request.path)
+        if found is None:
+            raise paths.unknown()
+        return json_response(found)
+
+    def _authorize_url(self, request: web.Request) -> None:
+        user: User = request["user"]
+        if not self.authorizer.allowed_url(user, request.method.lower(), request.path):
+            raise self.authorizer.url_refusal(user, request.method.lower(), request.path)
+
+    async def _resource(self, request: web.Request) -> web.StreamResponse:
+        address = paths.parse(self.registry.kinds, request.path)
+        user: User = request["user"]
+        if not address.kind.stored:
+            if request.method != "POST" or address.name:
+                raise paths.unknown()
+            body, _ = await bodies.decode(request)
+            answer = reviews.answer(address.kind, body, user, self.authorizer, self.authenticator)
+            return json_response(answer, 201)
+        self._authorize(request, address, user)
+        if self.subresources.handles(address):
+            return await self.subresources.handle(request, address)
+        return await self._resources.handle(request, address)
+
+    @property
+    def _resources(self) -> Resources:
+        return Resources(self.registry, self.closing)
+
+    def _authorize(self, request: web.Request, address: Address, user: User) -> None:
+        verb = address.verb(request.method, request.query.get("watch") in ("true", "1"))
+        asked = (verb, address.kind.group, address.resource, address.namespace, address.name)
+        if not self.authorizer.allowed(user, *asked):
+            raise self.authorizer.refusal(user, *asked)
+
+    async def _nowhere(self, request: web.Request) -> web.StreamResponse:
+        self._authorize_url(request)
+        raise paths.unknown()

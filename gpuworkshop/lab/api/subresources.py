@@ -1,0 +1,190 @@
+"""Subresources that are not the object itself: scale, eviction, token, binding, and the streams of a pod."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from aiohttp import web
+
+from gpuworkshop.lab.api import bodies, patches, problems
+from gpuworkshop.lab.api.answers import json_response
+from gpuworkshop.lab.api.authentication import Tokens
+from gpuworkshop.lab.api.kinds import ENDPOINTS, POD, SERVICE, SERVICE_ACCOUNT, Kind
+from gpuworkshop.lab.api.objects import Object, copy_of, is_deleted, meta, name_of, namespace_of
+from gpuworkshop.lab.api.patching import json_patch, merge_patch
+from gpuworkshop.lab.api.paths import Address
+from gpuworkshop.lab.api.registry import Registry
+from gpuworkshop.lab.api.resources import deletion_options, how, method_not_allowed
+from gpuworkshop.lab.api.runtime import Runtime
+from gpuworkshop.lab.api.streams import execution, logs, portforward, proxying
+
+# Refuses, by an ApiError, the eviction of a pod that its disruption budget does not allow.
+CheckEviction = Callable[[Registry, Object], None]
+
+
+@dataclass(frozen=True)
+class Subresources:
+    """The handlers of one API server."""
+
+    registry: Registry
+    runtime: Runtime
+    tokens: Tokens
+    check_eviction: CheckEviction
+
+    def handles(self, address: Address) -> bool:
+        """Whether the subresource is one of these, rather than a part of its object such as the status."""
+        return address.subresource in self._handlers
+
+    async def handle(self, request: web.Request, address: Address) -> web.StreamResponse:
+        """Answer."""
+        return await self._handlers[address.subresource](self, request, address)
+
+    async def _scale(self, request: web.Request, address: Address) -> web.StreamResponse:
+        kind, live = address.kind, self.registry.get(address.kind, address.namespace, address.name)
+        scale = scale_of(live)
+        if request.method == "GET":
+            return json_response(scale)
+        if request.method == "PUT":
+            wanted, _ = await bodies.decode(request)
+        elif request.method == "PATCH":
+            patch = await patches.read(request)
+            if patch.kind == patches.JSON_PATCH:
+                wanted = json_patch(scale, patch.body, kind, address.name)
+            else:
+                wanted = merge_patch(scale, patch.body)
+        else:
+            raise method_not_allowed()
+        replicas = (wanted.get("spec") or {}).get("replicas", 0)
+        if type(replicas) is not int or replicas < 0:
+            cause = problems.Cause(
+                "FieldValueInvalid",
+                f"Invalid value: {replicas}: must be greater than or equal to 0",
+                "spec.replicas",
+            )
+            raise problems.invalid(_SCALE, address.name, [cause])
+        new = copy_of(live)
+        new["spec"]["replicas"] = replicas
+        if version := meta(wanted).get("resourceVersion"):
+            meta(new)["resourceVersion"] = version
+        return json_response(scale_of(self.registry.update(kind, new, how=how(request))))
+
+    async def _evict(self, request: web.Request, address: Address) -> web.StreamResponse:
+        _only(request, "POST")
+        body, _ = await bodies.decode(request)
+        pod = self.registry.get(POD, address.namespace, address.name)
+        options = body.get("deleteOptions") or {}
+        if not is_deleted(pod):
+            self.check_eviction(self.registry, pod)
+            self.registry.delete(
+                POD,
+                address.namespace,
+                address.name,
+                grace_period=options.get("gracePeriodSeconds"),
+                dry_run=bool(options.get("dryRun")) or how(request).dry_run,
+            )
+        return json_response(
+            {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201
+        )
+
+    async def _token(self, request: web.Request, address: Address) -> web.StreamResponse:
+        _only(request, "POST")
+        body, _ = await bodies.decode(request)
+        account = self.registry.get(SERVICE_ACCOUNT, address.namespace, address.name)
+        spec = body.get("spec") or {}
+        token, expires = self.tokens.issue(account, spec.get("audiences"), spec.get("expirationSeconds"))
+        answer: dict[str, Any] = {"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1"}
+        answer |= {"metadata": {"name": address.name, "namespace": address.namespace}, "spec": spec}
+        return json_response({**answer, "status": {"token": token, "expirationTimestamp": expires}}, 201)
+
+    async def _bind(self, request: web.Request, address: Address) -> web.StreamResponse:
+        _only(request, "POST")
+        body, _ = await bodies.decode(request)
+        node = (body.get("target") or {}).get("name", "")
+        pod = copy_of(self.registry.get(POD, address.namespace, address.name))
+        if pod["spec"].get("nodeName"):
+            message = f"pod {address.name} is already assigned to node \"{pod['spec']['nodeName']}\""
+            raise problems.conflict(POD, address.name, message)
+        pod["spec"]["nodeName"] = node
+        self.registry.update(POD, pod)
+        return json_response(
+            {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201
+        )
+
+    async def _finalize(self, request: web.Request, address: Address) -> web.StreamResponse:
+        _only(request, "PUT")
+        body, _ = await bodies.decode(request)
+        new = copy_of(self.registry.get(address.kind, "", address.name))
+        new.setdefault("spec", {})["finalizers"] = (body.get("spec") or {}).get("finalizers") or []
+        return json_response(self.registry.update(address.kind, new, "finalize"))
+
+    async def _log(self, request: web.Request, address: Address) -> web.StreamResponse:
+        _only(request, "GET")
+        return await logs.log(request, self.runtime, self._pod(address))
+
+    async def _execute(self, request: web.Request, address: Address) -> web.StreamResponse:
+        return await execution.execute(request, self.runtime, self._pod(address))
+
+    async def _attach(self, request: web.Request, address: Address) -> web.StreamResponse:
+        return await execution.attach(request, self.runtime, self._pod(address))
+
+    async def _port_forward(self, request: web.Request, address: Address) -> web.StreamResponse:
+        pod = self._pod(address)
+        return await portforward.port_forward(request, lambda port: self.runtime.connect(pod, port))
+
+    async def _proxy(self, request: web.Request, address: Address) -> web.StreamResponse:
+        scheme, name, port = proxying.parse_target(address.name)
+        if address.kind is SERVICE:
+            service = self.registry.get(SERVICE, address.namespace, name)
+            endpoints = self.registry.find(ENDPOINTS, address.namespace, name)
+            host, number = proxying.resolve_service(service, endpoints, port)
+        elif address.kind is POD:
+            pod = self.registry.get(POD, address.namespace, name)
+            host, number = proxying.resolve_pod(pod, port)
+        else:
+            raise problems.ApiError(
+                501, "NotImplemented", "the lab's nodes have no API of their own to be reached by a proxy"
+            )
+        return await proxying.proxy(request, host, number, address.rest, scheme=scheme)
+
+    def _pod(self, address: Address) -> Object:
+        return self.registry.get(POD, address.namespace, address.name)
+
+    _handlers = {
+        "scale": _scale,
+        "eviction": _evict,
+        "token": _token,
+        "binding": _bind,
+        "finalize": _finalize,
+        "log": _log,
+        "exec": _execute,
+        "attach": _attach,
+        "portforward": _port_forward,
+        "proxy": _proxy,
+    }
+
+
+_SCALE = Kind("autoscaling", "v1", "Scale", "scales")
+
+
+def scale_of(workload: Object) -> Object:
+    """The Scale of a Deployment, ReplicaSet or StatefulSet."""
+    kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+    selector = workload["spec"].get("selector") or {}
+    labels = [f"{key}={value}" for key, value in sorted((selector.get("matchLabels") or {}).items())]
+    return {
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": {key: meta(workload)[key] for key in kept if key in meta(workload)},
+        "spec": {"replicas": workload["spec"].get("replicas", 0)},
+        "status": {
+            "replicas": (workload.get("status") or {}).get("replicas", 0),
+            "selector": ",".join(labels),
+        },
+    }
+
+
+def _only(request: web.Request, method: str) -> None:
+    if request.method != method:
+        raise method_not_allowed()

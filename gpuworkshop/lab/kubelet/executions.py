@@ -1,0 +1,124 @@
+"""Commands that a learner runs in a container (exec), and the container's own streams (attach)."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from gpuworkshop.lab.kubelet import terminal
+from gpuworkshop.lab.kubelet.spawn import Spawner, exit_code, find_program, signal_group
+from gpuworkshop.lab.kubelet.stdio import Stdio, start_on
+
+NOT_FOUND = 127
+# No container has these of its own; this machine's would tell of this machine.
+NEVER_THE_MACHINES = ("nvidia-smi",)
+
+
+class Command:
+    """A process in a container."""
+
+    def __init__(self, process: asyncio.subprocess.Process, outside: int | None = None) -> None:
+        self._process, self._outside = process, outside
+        self.stdin = process.stdin
+        self.stdout = process.stdout or asyncio.StreamReader()
+        self.stderr: asyncio.StreamReader | None = process.stderr
+
+    @classmethod
+    async def on_terminal(
+        cls, spawner: Spawner, command: Sequence[str], env: Mapping[str, str], folder: Path
+    ) -> Command:
+        """Start it on a terminal of its own."""
+        pair = terminal.open_terminal()
+        new = cls(await start_on(spawner, pair, command, env, folder), pair.outside)
+        new.stdout, new.stdin = await terminal.streams(pair.outside)
+        return new
+
+    async def wait(self) -> int:
+        """Its exit code, 128 + n after signal n."""
+        code = exit_code(await self._process.wait())
+        if self._outside is not None and self.stdin is not None:
+            self.stdin.close()
+        return code
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Set the terminal's size."""
+        if self._outside is not None and self.stdin is not None and not self.stdin.is_closing():
+            terminal.resize(self._outside, columns, rows)
+
+    def kill(self) -> None:
+        """End it with all that it has started."""
+        signal_group(self._process, signal.SIGKILL)
+
+
+class Refusal:
+    """A command that is not there: the runtime's words on standard error, and an exit code."""
+
+    def __init__(self, name: str, tty: bool) -> None:
+        self.stdin: asyncio.StreamWriter | None = None
+        self.stdout, errors = asyncio.StreamReader(), asyncio.StreamReader()
+        words = f"OCI runtime exec failed: exec failed: {not_found(name)}\n"
+        (self.stdout if tty else errors).feed_data(words.encode())
+        self.stdout.feed_eof()
+        errors.feed_eof()
+        self.stderr: asyncio.StreamReader | None = None if tty else errors
+
+    async def wait(self) -> int:
+        """The exit code."""
+        return NOT_FOUND
+
+    def resize(self, columns: int, rows: int) -> None:
+        """There is nothing to resize."""
+
+    def kill(self) -> None:
+        """There is nothing to end."""
+
+
+class Attachment:
+    """The streams of the container's own process."""
+
+    def __init__(self, stdio: Stdio, ended: asyncio.Task[int], *, stdin: bool, tty: bool) -> None:
+        self.stdin = stdio.stdin if stdin else None
+        self._stdio, self._ended = stdio, ended
+        self.stdout, errors = stdio.attach()
+        self.stderr: asyncio.StreamReader | None = None if tty else errors
+
+    async def wait(self) -> int:
+        """The exit code of the container."""
+        return await asyncio.shield(self._ended)
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Set the size of the container's terminal, if it has one."""
+        if self._stdio.outside is not None and not self._ended.done():
+            terminal.resize(self._stdio.outside, columns, rows)
+
+    def kill(self) -> None:
+        """The container goes on."""
+
+
+async def execute(
+    spawner: Spawner, command: Sequence[str], env: Mapping[str, str], folder: Path, *, stdin: bool, tty: bool
+) -> Command | Refusal:
+    """Start a command in a container's folder with its environment."""
+    program = program_of(command[0], env, folder)
+    if program is None:
+        return Refusal(command[0], tty)
+    command = [program, *command[1:]]
+    if tty:
+        return await Command.on_terminal(spawner, command, env, folder)
+    return Command(await spawner.start(command, env, folder, stdin=stdin))
+
+
+def program_of(name: str, env: Mapping[str, str], folder: Path) -> str | None:
+    """The program that a container means; None where a real one would find none."""
+    path = env.get("PATH", "")
+    if Path(name).name in NEVER_THE_MACHINES:  # only the container's own, which is the first on its PATH
+        path, name = path.partition(":")[0], Path(name).name
+    return find_program(name, path, folder)
+
+
+def not_found(name: str) -> str:
+    """The runtime's words for a program that is not there."""
+    why = f"stat {name}: no such file or directory" if "/" in name else "executable file not found in $PATH"
+    return f'unable to start container process: exec: "{name}": {why}: unknown'

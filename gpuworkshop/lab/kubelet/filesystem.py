@@ -1,0 +1,111 @@
+"""A pod's folder: its volumes, and for each container a root in which they are mounted.
+
+`<pods>/<uid>/volumes/NAME` holds a volume; `<pods>/<uid>/<container>/rootfs/MOUNT/PATH` is a link to it. The
+container's process sees the machine's own file system, so a mount path in its command, arguments and
+environment is rewritten to the place below its rootfs. `<pods>` is a short path without spaces.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from gpuworkshop.lab.api.objects import Object, uid_of
+from gpuworkshop.lab.kubelet.volumes import Content
+
+# What may stand before and behind a path that is a whole one, in a command line or a shell's text.
+_BEFORE, _BEHIND = r"(?<![\w/.\-])", r"(?=$|[/\s'\"`:;,|&<>()\]}])"
+
+
+class PodFolder:
+    """The folder of one pod, made when it is first needed; readable by its owner only."""
+
+    def __init__(self, pods: Path, pod: Object) -> None:
+        self.path = pods / uid_of(pod)
+
+    def root(self, container: str) -> Path:
+        """The container's root."""
+        return self.path / container / "rootfs"
+
+    def programs(self, container: str) -> Path:
+        """Commands that the container has on top of the machine's."""
+        return self.path / container / "bin"
+
+    def log(self, container: str, life: int) -> Path:
+        """The log of the container's life of that number, from 0."""
+        return self.path / container / "logs" / f"{life}.log"
+
+    def make(self) -> None:
+        """Make the folder."""
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def write_volume(self, name: str, content: Content) -> None:
+        """Make a volume, or bring its files to what `content` has now; others in it stay only if it says so."""
+        self.make()
+        volume = self.path / "volumes" / name
+        volume.mkdir(parents=True, exist_ok=True)
+        if content.keeps_others:
+            return
+        for path, file in content.files.items():
+            _write(inside(volume, path), file.data, file.mode)
+        wanted = {inside(volume, path) for path in content.files}
+        for found in volume.rglob("*"):
+            if found.is_file() and found not in wanted:
+                found.unlink()
+
+    def mount(self, container: Mapping[str, Any]) -> None:
+        """Make the container's root, with its volumes mounted."""
+        root = self.root(container["name"])
+        root.mkdir(parents=True, exist_ok=True)
+        mounts = container.get("volumeMounts") or []
+        for mount in sorted(mounts, key=lambda mount: len(mount["mountPath"])):
+            source = self.path / "volumes" / mount["name"]
+            if sub_path := mount.get("subPath"):
+                source = inside(source, sub_path)
+                if not source.exists():
+                    source.mkdir(parents=True)
+            _link(inside(root, mount["mountPath"]), source)
+
+    def remove(self) -> None:
+        """Remove the folder with all that is in it."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def rewritten(self, container: Mapping[str, Any], texts: Sequence[str]) -> list[str]:
+        """The texts with each of the container's mount paths put below its root."""
+        paths = {mount["mountPath"].rstrip("/") for mount in container.get("volumeMounts") or []}
+        paths.discard("")
+        if not paths:
+            return list(texts)
+        every = "|".join(re.escape(path) for path in sorted(paths, key=len, reverse=True))
+        pattern = re.compile(f"{_BEFORE}(?:{every}){_BEHIND}")
+        root = str(self.root(container["name"]))
+        return [pattern.sub(lambda match: root + match[0], text) for text in texts]
+
+
+def inside(folder: Path, path: str) -> Path:
+    """`path` taken from `folder` on, absolute or not; it cannot lead out of it."""
+    parts = [part for part in PurePosixPath("/", path).parts[1:] if part != ".."]
+    return folder.joinpath(*parts)
+
+
+def _write(path: Path, data: bytes, mode: int) -> None:
+    """Replace the file in one step, as a reader may have it open."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.new")
+    beside.unlink(missing_ok=True)
+    beside.touch(mode=0o600)
+    beside.write_bytes(data)
+    beside.chmod(mode)
+    beside.replace(path)
+
+
+def _link(place: Path, target: Path) -> None:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if place.is_symlink():
+        place.unlink()
+    elif place.is_dir():
+        shutil.rmtree(place)
+    place.symlink_to(target)

@@ -1,0 +1,289 @@
+"""One pod of a node: its GPUs, volumes and containers, from its first appearance to its deletion."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Mapping
+from contextlib import suppress
+from typing import Any
+
+from gpuworkshop.lab.api.kinds import POD
+from gpuworkshop.lab.api.objects import (
+    Object,
+    annotations_of,
+    is_deleted,
+    meta,
+    name_of,
+    namespace_of,
+    uid_of,
+)
+from gpuworkshop.lab.api.problems import ApiError
+from gpuworkshop.lab.kubelet import loads
+from gpuworkshop.lab.kubelet.containers import ContainerWorker
+from gpuworkshop.lab.kubelet.devices import NoDevice
+from gpuworkshop.lab.kubelet.filesystem import PodFolder
+from gpuworkshop.lab.kubelet.host import Host
+from gpuworkshop.lab.kubelet.images import rule_for
+from gpuworkshop.lab.kubelet.resources import containers_of, gpus_of
+from gpuworkshop.lab.kubelet.statuses import Summary, phase_of, status_of
+from gpuworkshop.lab.kubelet.volumes import Missing, content_of
+
+log = logging.getLogger(__name__)
+OVER = ("Succeeded", "Failed")
+RETRY_S = 5.0
+
+
+class PodWorker:
+    """The pod's worker; `pod` is the object as it was last seen. Its tasks end by `end` or `vanish`."""
+
+    def __init__(self, host: Host, pod: Object) -> None:
+        self.host = host
+        self.pod = pod
+        self.uid = uid_of(pod)
+        self.folder = PodFolder(host.lab.pods, pod)
+        status = pod.get("status") or {}
+        self._phase = str(status.get("phase") if status.get("phase") in OVER else "")
+        self._failure = (str(status.get("reason") or ""), str(status.get("message") or ""))
+        self._start = str(status.get("startTime") or host.lab.time())
+        self._initialized = False
+        self.address = ""
+        self._inits = self._workers("initContainers", "initContainerStatuses")
+        self._mains = self._workers("containers", "containerStatuses")
+        self._dirty = asyncio.Event()
+        self._wake = asyncio.Event()
+        self._ending: asyncio.Task[None] | None = None
+        self._living = self._task(self._live(str(status.get("podIP") or "")))
+        self._reporting = self._task(self._report())
+        if is_deleted(pod):
+            self.update(pod)
+
+    def _workers(self, key: str, statuses: str) -> list[ContainerWorker]:
+        known = {found["name"]: found for found in (self.pod.get("status") or {}).get(statuses) or []}
+        specs = self.pod["spec"].get(key) or []
+        return [ContainerWorker(self, spec, known.get(spec["name"])) for spec in specs]
+
+    def _task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        task.add_done_callback(self._check)
+        return task
+
+    def _check(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()):
+            log.error("the worker of pod %s has failed", name_of(self.pod), exc_info=error)
+
+    @property
+    def containers(self) -> list[ContainerWorker]:
+        """All containers, init containers first."""
+        return [*self._inits, *self._mains]
+
+    def changed(self) -> None:
+        """Something is to be written to the pod's status."""
+        self._dirty.set()
+
+    async def woken(self, within_s: float | None = None) -> None:
+        """Until something changes that the pod refers to, the pod is to end, or the time is over."""
+        self._wake.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                await self._wake.wait()
+
+    def update(self, pod: Object) -> None:
+        """The object has changed: its deletion may have begun, or its load be another one."""
+        load_changed = annotations_of(pod).get(loads.ANNOTATION) != annotations_of(self.pod).get(loads.ANNOTATION)
+        self.pod = pod
+        if is_deleted(pod):
+            grace = float(meta(pod).get("deletionGracePeriodSeconds") or 0)
+            self._stop(grace)
+            if self._ending is None:
+                self._ending = self._task(self._finish())
+        elif load_changed and not self._phase:
+            self._assign_gpus()
+
+    def sources_changed(self) -> None:
+        """A ConfigMap or Secret of the namespace has changed: bring the mounts up to date."""
+        self._wake.set()
+        if not self.folder.path.exists() or self._phase:
+            return
+        with suppress(Missing):
+            self._write_volumes()
+        for container in self._mains:
+            if container.setting and container.setting.launch and container.setting.launch.reloads:
+                self._task(self._reload(container))
+
+    async def _reload(self, container: ContainerWorker) -> None:
+        rule, setting = rule_for(container.spec["image"]), container.setting
+        if rule and setting and not self._ending:
+            await rule(setting.situation)
+            container.reload()
+
+    async def end(self, grace_s: float) -> None:
+        """End the containers, as the lab ends; the pod itself goes on at the next start."""
+        self._stop(grace_s)
+        await asyncio.gather(self._living, return_exceptions=True)
+        self._reporting.cancel()
+
+    async def vanish(self) -> None:
+        """The object is gone: end what still runs, and leave nothing on the disk."""
+        self._stop(0)
+        await asyncio.gather(self._living, return_exceptions=True)
+        self._reporting.cancel()
+        self._give_back()
+        await asyncio.to_thread(self.folder.remove)
+
+    def _stop(self, grace_s: float) -> None:
+        for container in self.containers:
+            container.stop(grace_s)
+        self._wake.set()
+
+    async def _live(self, last_address: str) -> None:
+        if self._phase:
+            return
+        lab, spec = self.host.lab, self.pod["spec"]
+        if spec.get("hostNetwork"):
+            self.address = self.host.address
+        else:
+            self.address = lab.addresses.claim_pod(self.host.name, last_address)
+        if not self._assign_gpus():
+            return
+        await self._mount()
+        if self._inits and not await self._initialize(spec.get("restartPolicy", "Always")):
+            return
+        self._initialized = True
+        self.changed()
+        await asyncio.gather(*(worker.run(spec.get("restartPolicy", "Always")) for worker in self._mains))
+        for worker in self._inits:
+            worker.stop(float(spec.get("terminationGracePeriodSeconds", 30)))
+        self._over("Failed" if any(worker.exit_code for worker in self._mains) else "Succeeded")
+
+    async def _initialize(self, policy: str) -> bool:
+        """Run the init containers, one after the other; sidecars among them go on. False ends the pod."""
+        for worker in self._inits:
+            if worker.spec.get("restartPolicy") == "Always":
+                self._task(worker.run("Always"))
+                while not worker.started and not self._stopped:
+                    await self.woken()
+            else:
+                await worker.run("Never" if policy == "Never" else "OnFailure")
+                if worker.exit_code:
+                    self._over("Failed")
+            if self._stopped or self._phase:
+                return False
+        return True
+
+    @property
+    def _stopped(self) -> bool:
+        return self._ending is not None or self.host.lab.closing
+
+    def _over(self, phase: str) -> None:
+        if self._stopped and not self._ending:
+            return
+        self._phase = phase
+        self._give_back()
+        self.changed()
+
+    def _give_back(self) -> None:
+        if self.host.devices:
+            self.host.devices.free(self.uid)
+        self.host.lab.addresses.release_pod(self.address)
+
+    def _assign_gpus(self) -> bool:
+        wanted = {spec["name"]: count for spec in containers_of(self.pod) if (count := gpus_of(spec))}
+        if not wanted:
+            return True
+        try:
+            if self.host.devices is None:
+                raise NoDevice("Allocate failed due to no healthy devices present; cannot allocate unhealthy devices nvidia.com/gpu, which is unexpected")
+            self.host.devices.assign(
+                self.uid, namespace_of(self.pod), name_of(self.pod), wanted, self._load()
+            )
+        except NoDevice as error:
+            self._failure = ("UnexpectedAdmissionError", f"Pod was rejected: {error}")
+            self.host.event(self.pod, "Warning", "UnexpectedAdmissionError", str(error))
+            self._over("Failed")
+            return False
+        return True
+
+    def _load(self) -> Mapping[str, Any]:
+        text = annotations_of(self.pod).get(loads.ANNOTATION)
+        if text is None:
+            return loads.IDLE
+        try:
+            return loads.parse_load(text)
+        except ValueError as error:
+            self.host.event(self.pod, "Warning", "InvalidLoad", f"{loads.ANNOTATION}: {error}; it stays idle")
+            return loads.IDLE
+
+    async def _mount(self) -> None:
+        """Make the volumes, and wait for what is missing."""
+        while not self._stopped:
+            try:
+                self._write_volumes()
+            except Missing as error:
+                self.host.event(self.pod, "Warning", "FailedMount", str(error))
+                self.changed()
+                await self.woken()
+            else:
+                return
+
+    def _write_volumes(self) -> None:
+        """Check that the volumes' sources are there, and write them if a container runs as a process."""
+        on_disk = any(rule_for(spec["image"]) for spec in containers_of(self.pod)) or self.folder.path.exists()
+        for volume in self.pod["spec"].get("volumes") or []:
+            try:
+                content = content_of(volume, self.pod, self.host.lab.sources)
+            except Missing as error:
+                raise Missing(f'MountVolume.SetUp failed for volume "{volume["name"]}" : {error}') from error
+            if on_disk:
+                self.folder.write_volume(volume["name"], content)
+
+    async def _finish(self) -> None:
+        """Delete the object, once its containers have ended."""
+        await asyncio.gather(self._living, return_exceptions=True)
+        self._give_back()
+        if meta(self.pod).get("finalizers"):
+            self._phase = self._phase or "Failed"
+            self._write()
+        with suppress(ApiError):
+            self.host.lab.registry.delete(
+                POD, namespace_of(self.pod), name_of(self.pod), grace_period=0, uid=self.uid
+            )
+
+    async def _report(self) -> None:
+        """Write the status whenever it has changed; changes that come together are one write."""
+        while True:
+            await self._dirty.wait()
+            self._dirty.clear()
+            self._wake.set()
+            if self.host.lab.closing:
+                return
+            try:
+                self._write()
+            except ApiError as error:  # such as a full disk
+                log.warning("the status of pod %s: %s", name_of(self.pod), error.message)
+                asyncio.get_running_loop().call_later(RETRY_S, self._dirty.set)
+
+    def _write(self) -> None:
+        def change(pod: Object) -> None:
+            if uid_of(pod) == self.uid:
+                pod["status"] = status_of(pod, self._summary())
+
+        pod = self.pod
+        written = self.host.lab.registry.modify(POD, namespace_of(pod), name_of(pod), change, "status")
+        if written is not None and uid_of(written) == self.uid:
+            self.host.pod_written(written)
+
+    def _summary(self) -> Summary:
+        containers = [worker.status() for worker in self._mains]
+        return Summary(
+            phase=self._phase or phase_of(containers, self._initialized),
+            reason=self._failure[0],
+            message=self._failure[1],
+            address=self.address,
+            host=self.host.address,
+            start=self._start,
+            init_containers=[worker.status() for worker in self._inits],
+            containers=containers,
+            initialized=self._initialized,
+            now=self.host.lab.time(),
+        )

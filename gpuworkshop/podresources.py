@@ -1,0 +1,156 @@
+"""The kubelet's pod-resources API, v1: which devices each container of a node holds.
+
+The few messages are built from a table when this module is imported, so that no generated code has to be
+kept. Field numbers are those of k8s.io/kubelet/pkg/apis/podresources/v1/api.proto. The messages are served
+and asked for by gRPC over a unix socket, which only the node's own processes reach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+import grpc
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+SERVICE = "v1.PodResourcesLister"
+# Where a real node has it, below /var/lib/kubelet/pod-resources.
+SOCKET_NAME = "kubelet.sock"
+
+_STRING, _INT64, _UINT64, _MESSAGE = 9, 3, 4, 11
+_SCALARS = {"string": _STRING, "int64": _INT64, "uint64": _UINT64}
+
+# Message → its fields, each "NUMBER TYPE name"; a type in brackets is repeated.
+_MESSAGES: dict[str, tuple[str, ...]] = {
+    "ListPodResourcesRequest": (),
+    "ListPodResourcesResponse": ("1 [PodResources] pod_resources",),
+    "AllocatableResourcesRequest": (),
+    "AllocatableResourcesResponse": (
+        "1 [ContainerDevices] devices",
+        "2 [int64] cpu_ids",
+        "3 [ContainerMemory] memory",
+    ),
+    "GetPodResourcesRequest": ("1 string pod_name", "2 string pod_namespace"),
+    "GetPodResourcesResponse": ("1 PodResources pod_resources",),
+    "PodResources": ("1 string name", "2 string namespace", "3 [ContainerResources] containers"),
+    "ContainerResources": (
+        "1 string name",
+        "2 [ContainerDevices] devices",
+        "3 [int64] cpu_ids",
+        "4 [ContainerMemory] memory",
+        "5 [DynamicResource] dynamic_resources",
+    ),
+    "ContainerMemory": ("1 string memory_type", "2 uint64 size", "3 TopologyInfo topology"),
+    "ContainerDevices": ("1 string resource_name", "2 [string] device_ids", "3 TopologyInfo topology"),
+    "TopologyInfo": ("1 [NUMANode] nodes",),
+    "NUMANode": ("1 int64 ID",),
+    "DynamicResource": (
+        "2 string claim_name",
+        "3 string claim_namespace",
+        "4 [ClaimResource] claim_resources",
+    ),
+    "ClaimResource": (
+        "1 [CDIDevice] cdi_devices",
+        "2 string driver_name",
+        "3 string pool_name",
+        "4 string device_name",
+    ),
+    "CDIDevice": ("1 string name",),
+}
+_METHODS = {
+    "List": ("ListPodResourcesRequest", "ListPodResourcesResponse"),
+    "GetAllocatableResources": ("AllocatableResourcesRequest", "AllocatableResourcesResponse"),
+    "Get": ("GetPodResourcesRequest", "GetPodResourcesResponse"),
+}
+
+
+def _file() -> descriptor_pb2.FileDescriptorProto:
+    file = descriptor_pb2.FileDescriptorProto(name="podresources/v1.proto", package="v1", syntax="proto3")
+    for name, fields in _MESSAGES.items():
+        message = file.message_type.add(name=name)
+        for text in fields:
+            _add_field(message, *text.split())
+    return file
+
+
+def _add_field(message: descriptor_pb2.DescriptorProto, number: str, kind: str, name: str) -> None:
+    field = message.field.add(name=name, number=int(number))
+    repeated = kind.startswith("[")
+    kind = kind.strip("[]")
+    field.label = field.LABEL_REPEATED if repeated else field.LABEL_OPTIONAL
+    if kind in _SCALARS:
+        field.type = _SCALARS[kind]  # type: ignore[assignment]
+    else:
+        field.type, field.type_name = field.TYPE_MESSAGE, f".v1.{kind}"
+
+
+def _classes() -> dict[str, Any]:
+    pool = descriptor_pool.DescriptorPool()  # of its own: "v1" may be somebody else's package too
+    pool.Add(_file())  # type: ignore[no-untyped-call]
+    return {
+        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"v1.{name}"))  # type: ignore[no-untyped-call]
+        for name in _MESSAGES
+    }
+
+
+_CLASSES = _classes()
+ListPodResourcesRequest = _CLASSES["ListPodResourcesRequest"]
+ListPodResourcesResponse = _CLASSES["ListPodResourcesResponse"]
+AllocatableResourcesRequest = _CLASSES["AllocatableResourcesRequest"]
+AllocatableResourcesResponse = _CLASSES["AllocatableResourcesResponse"]
+GetPodResourcesRequest = _CLASSES["GetPodResourcesRequest"]
+GetPodResourcesResponse = _CLASSES["GetPodResourcesResponse"]
+PodResources = _CLASSES["PodResources"]
+ContainerResources = _CLASSES["ContainerResources"]
+ContainerDevices = _CLASSES["ContainerDevices"]
+
+Method = Callable[[Any, Any], Awaitable[Any]]
+
+
+class Lister(Protocol):
+    """What a node answers; each method gets the request and gRPC's context, and returns the response."""
+
+    async def list(self, request: Any, context: Any) -> Any:
+        """Every pod of the node with what its containers hold."""
+
+    async def allocatable(self, request: Any, context: Any) -> Any:
+        """Everything that the node could give away."""
+
+    async def get(self, request: Any, context: Any) -> Any:
+        """One pod."""
+
+
+def handler(lister: Lister) -> grpc.GenericRpcHandler:
+    """The service, to be added to a gRPC server."""
+    answers: dict[str, Method] = {
+        "List": lister.list,
+        "GetAllocatableResources": lister.allocatable,
+        "Get": lister.get,
+    }
+    methods = {
+        name: grpc.unary_unary_rpc_method_handler(
+            answer,
+            request_deserializer=_CLASSES[_METHODS[name][0]].FromString,
+            response_serializer=_CLASSES[_METHODS[name][1]].SerializeToString,
+        )
+        for name, answer in answers.items()
+    }
+    return grpc.method_handlers_generic_handler(SERVICE, methods)
+
+
+class Client:
+    """The calls of the service on `channel`, a gRPC channel of either kind (then each is awaited)."""
+
+    def __init__(self, channel: Any) -> None:
+        self.list = _call(channel, "List")
+        self.allocatable = _call(channel, "GetAllocatableResources")
+        self.get = _call(channel, "Get")
+
+
+def _call(channel: Any, name: str) -> Any:
+    request, response = _METHODS[name]
+    return channel.unary_unary(
+        f"/{SERVICE}/{name}",
+        request_serializer=_CLASSES[request].SerializeToString,
+        response_deserializer=_CLASSES[response].FromString,
+    )
