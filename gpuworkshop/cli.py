@@ -20,6 +20,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "down": ("gpuworkshop.workshop.command", "end everything that the workshop started"),
     "status": ("gpuworkshop.workshop.command", "what runs, and whether it is healthy"),
     "supervise": ("gpuworkshop.workshop.command", "keep one group of services running (used by `up`)"),
+    "lab": ("gpuworkshop.lab.command", "the rehearsal cluster: up, down, status, reset, create, scale"),
     "catch-up": ("gpuworkshop.workshop.command", "bring the world to where a notebook starts"),
     "rehearse": ("gpuworkshop.workshop.command", "run the notebooks headless and report"),
 }

@@ -86,10 +86,9 @@ def _add_field(message: descriptor_pb2.DescriptorProto, number: str, kind: str, 
 
 def _classes() -> dict[str, Any]:
     pool = descriptor_pool.DescriptorPool()  # of its own: "v1" may be somebody else's package too
-    pool.Add(_file())  # type: ignore[no-untyped-call]
+    pool.Add(_file())
     return {
-        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"v1.{name}"))  # type: ignore[no-untyped-call]
-        for name in _MESSAGES
+        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"v1.{name}")) for name in _MESSAGES
     }
 
 

@@ -1,13 +1,8 @@
-"""The rehearsal stage: simulated GPU nodes, and the real Prometheus that scrapes them.
+"""The rehearsal stage: a simulated cluster that real clients talk to, and the real Prometheus that scrapes it.
 
-`simulation` is what runs on which simulated GPU, kept in one YAML file a node; `prometheus` is the
-real server's configuration and its back-filled history; `services` lists the processes to supervise;
-`stage` is the lab as the rest of the kit sees it. The exporter is started by its command line, as on a
-real node.
+`cluster` is the one process of the control plane: `api` (objects and their server), `controllers` (with the
+scheduler), `kubelet` (pods as local processes), `nodes` (what an eksctl ClusterConfig and a device plugin
+make of a node). `prometheus` is the real server's configuration and its back-filled history; `services` lists
+the processes to supervise; `stage` is the lab as the rest of the kit sees it. The exporter is started by its
+command line, as on a real node.
 """
-
-from gpuworkshop.lab.services import build
-from gpuworkshop.lab.simulation import Pod, PodOnGpu
-from gpuworkshop.lab.stage import GROUP, Lab
-
-__all__ = ["GROUP", "Lab", "Pod", "PodOnGpu", "build"]

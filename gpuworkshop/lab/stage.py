@@ -1,14 +1,19 @@
-"""The lab as the rest of the kit sees it: up and down, pods with a load, history, addresses."""
+"""The lab as the rest of the kit sees it: up and down, nodes, what runs on GPUs, history, addresses."""
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
+from gpuworkshop.deploy import clusters, manifests
+from gpuworkshop.deploy.kubectl import Kubectl
 from gpuworkshop.errors import LabNotRunning
-from gpuworkshop.lab import services
-from gpuworkshop.lab.prometheus import ScrapeTarget, backfill
-from gpuworkshop.lab.simulation import Pod, PodOnGpu
+from gpuworkshop.lab import cluster_access, services
+from gpuworkshop.lab.nodes import cluster_config
+from gpuworkshop.lab.prometheus import backfill
+from gpuworkshop.lab.simulation import PodOnGpu, SimulatedNode
 from gpuworkshop.metrics import PrometheusReader
 from gpuworkshop.processes import groups
 from gpuworkshop.processes.groups import ServiceStatus
@@ -18,6 +23,8 @@ from gpuworkshop.settings import Settings
 GROUP = "lab"
 LEAD_S = 20.0  # Prometheus starts, and acts on what it discovers after 5 s
 START_TIMEOUT_S = 120.0  # the first start may fetch Prometheus
+NODES_READY_S = 60
+NODE_GROUP = "eks.amazonaws.com/nodegroup"
 
 
 class Lab:
@@ -25,20 +32,43 @@ class Lab:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self._node = services.node(settings)
+        self._folder = cluster_access.folder(settings)
 
     def up(self) -> list[ServiceStatus]:
-        """Bring the lab up, or find it up. Fetches Prometheus first, so that its progress can be seen."""
-        find_or_fetch("prometheus", self.settings)
-        return groups.ensure(GROUP, self.settings, timeout_s=START_TIMEOUT_S)
+        """Bring the lab up, or find it up; a cluster that has no nodes yet gets the lab's own.
+
+        Fetches Prometheus and kubectl first, so that their progress can be seen.
+        """
+        for tool in ("prometheus", "kubectl"):
+            find_or_fetch(tool, self.settings)
+        started = groups.ensure(GROUP, self.settings, timeout_s=START_TIMEOUT_S)
+        if not self.kubectl.get("nodes"):
+            self.create()
+        return started
 
     def down(self) -> None:
-        """End the lab's processes. What runs on the simulated GPUs, and all stored samples, stay."""
+        """End the lab's processes. The cluster's objects, and all stored samples, stay."""
         groups.stop_group(GROUP, self.settings)
+
+    def reset(self) -> None:
+        """End the lab, and forget everything of it."""
+        self.down()
+        if self._folder.path.exists():
+            shutil.rmtree(self._folder.path)
 
     def status(self) -> list[ServiceStatus]:
         """The lab's services as they are now."""
         return groups.status_of(GROUP, self.settings)
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The admin's kubeconfig."""
+        return self._folder.kubeconfig
+
+    @property
+    def kubectl(self) -> Kubectl:
+        """kubectl on the cluster."""
+        return Kubectl(find_or_fetch("kubectl", self.settings), self.kubeconfig)
 
     @property
     def prometheus_url(self) -> str:
@@ -52,24 +82,36 @@ class Lab:
             todo="type ./run.sh in a terminal, or run ws.step('lab').apply() here",
         )
 
-    def run_pod(self, pod: Pod) -> int:
-        """Run a pod on a free simulated GPU; returns the GPU's index."""
-        return self._node.run(pod)
+    def create(self, config_file: Path | None = None) -> str:
+        """Make the nodes of an eksctl ClusterConfig (default: the lab's own), with what EKS puts on them.
 
-    def delete_pod(self, pod: Pod) -> bool:
-        """Delete a pod; False if it did not run."""
-        return self._node.delete(pod.namespace, pod.name)
+        Nodes that are there already stay. Returns what kubectl says.
+        """
+        config = cluster_config.read(config_file or clusters.path("lab"))
+        nodes = cluster_config.node_objects(config)
+        said = self.kubectl.apply([*nodes, *manifests.load("eks-addons"), *manifests.load("dcgm-exporter")])
+        self.kubectl.wait("node", "--all", condition="Ready", timeout_s=NODES_READY_S)
+        shutil.copyfile(config_file or clusters.path("lab"), self._folder.path / "cluster-config.yaml")
+        return said
 
-    def pods(self) -> list[PodOnGpu]:
-        """The pods that run now, or will when the lab is up."""
-        return self._node.pods()
+    def scale(self, node_group: str, count: int) -> str:
+        """Give a node group another number of nodes; what kubectl says."""
+        config = cluster_config.read(self._folder.path / "cluster-config.yaml")
+        wanted = cluster_config.node_objects(config, {node_group: count}, only=node_group)
+        names = {node["metadata"]["name"] for node in wanted}
+        there = self.kubectl.get("nodes", selector=f"{NODE_GROUP}={node_group}")
+        said = self.kubectl.apply(wanted) if wanted else ""
+        for node in there:
+            if node["metadata"]["name"] not in names:
+                said += self.kubectl.delete("node", node["metadata"]["name"])
+        return said
 
-    def describe(self, pods: Sequence[Pod]) -> str:
-        """What `run_pod` writes, and where."""
-        return f"# in {self._node.path}\n{self._node.entries(pods)}"
+    def pods_on_gpus(self) -> list[PodOnGpu]:
+        """The pods with a GPU, as the nodes' kubelets have noted them."""
+        return [placed for node in self._nodes() for placed in node.pods()]
 
-    def backfill(self, pods: Sequence[Pod], seconds: float) -> None:
-        """Give `pods` a history of `seconds`, as if they had run for so long.
+    def backfill(self, pods: Sequence[tuple[str, str]], seconds: float) -> None:
+        """Give pods, by namespace and name, a history of `seconds`, as if they had run for so long.
 
         A Prometheus that runs is restarted for it, since it looks for new blocks when it starts; it is back,
         and scrapes, when this returns. The history goes on until that has surely happened.
@@ -77,12 +119,16 @@ class Lab:
         services.check_disk(self.settings)
         now = time.time()
         promtool = find_or_fetch("promtool", self.settings)
-        target = ScrapeTarget("", services.NODE)
-        gpus = self._node.entries(pods)
-        backfill(services.files(self.settings), promtool, gpus, target, (now - seconds, now + LEAD_S))
+        for node in self._nodes():
+            if gpus := node.entries(pods):
+                span = (now - seconds, now + LEAD_S)
+                backfill(services.files(self.settings), promtool, gpus, node.name, span)
         if any(s.name == "prometheus" and s.pid for s in self.status()):
             groups.restart("prometheus", self.settings)
             self._await_scrape(time.time())
+
+    def _nodes(self) -> list[SimulatedNode]:
+        return [SimulatedNode(path) for path in sorted(self._folder.nodes.glob("*.yaml"))]
 
     def _await_scrape(self, since: float) -> None:
         """Wait until Prometheus has stored a scrape from after `since`; it has no event for that."""

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from gpuworkshop.errors import SettingsError
-from gpuworkshop.lab import GROUP, Pod, PodOnGpu, build
+from gpuworkshop.lab.services import build
+from gpuworkshop.lab.stage import GROUP
 from gpuworkshop.processes.supervisor import Service
 from gpuworkshop.settings import Settings
-from gpuworkshop.targets.base import Target
+from gpuworkshop.targets.base import PodOnGpu, Target
 from gpuworkshop.targets.lab import LabTarget
 
-__all__ = ["Pod", "PodOnGpu", "Target", "open_target", "supervised_groups"]
+__all__ = ["PodOnGpu", "Target", "open_target", "supervised_groups"]
 
 
 def open_target(name: str, settings: Settings) -> Target:

@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
-from gpuworkshop.lab import Pod, PodOnGpu
+from gpuworkshop.deploy.kubectl import Kubectl
 from gpuworkshop.processes.groups import ServiceStatus
+
+
+@dataclass(frozen=True)
+class PodOnGpu:
+    """A pod, and the index of a GPU that it holds on its node."""
+
+    namespace: str
+    name: str
+    node: str
+    gpu: int
 
 
 class Target(Protocol):
@@ -31,17 +43,22 @@ class Target(Protocol):
     def prometheus_url(self) -> str:
         """Where its Prometheus answers."""
 
-    def run_pod(self, pod: Pod) -> None:
-        """Run a pod with one GPU."""
+    @property
+    def kubectl(self) -> Kubectl:
+        """kubectl, on its cluster."""
 
-    def delete_pod(self, pod: Pod) -> bool:
-        """Delete the pod; False if it did not run."""
+    @property
+    def cluster_config(self) -> Path:
+        """The eksctl ClusterConfig of its cluster."""
 
-    def pods(self) -> Sequence[PodOnGpu]:
-        """The pods with GPUs that run now."""
+    def create_cluster(self) -> None:
+        """Have the nodes of the cluster configuration."""
 
-    def describe(self, pods: Sequence[Pod]) -> str:
-        """The very text that brings the pods about."""
+    def create_command(self) -> str:
+        """The command line that does the same."""
 
-    def backfill(self, pods: Sequence[Pod], seconds: float) -> bool:
+    def pods_on_gpus(self) -> Sequence[PodOnGpu]:
+        """The pods that hold a GPU now."""
+
+    def backfill(self, pods: Sequence[PodOnGpu], seconds: float) -> bool:
         """Give the pods a history of so many seconds, where that can be had; False where it cannot."""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
-from gpuworkshop.lab import Lab, Pod, PodOnGpu
+from gpuworkshop.deploy.kubectl import Kubectl
+from gpuworkshop.lab.stage import Lab
 from gpuworkshop.processes.groups import ServiceStatus
 from gpuworkshop.settings import Settings
+from gpuworkshop.targets.base import PodOnGpu
 
 
 class LabTarget:
@@ -34,23 +37,33 @@ class LabTarget:
         """Where the lab's Prometheus answers. Raises LabNotRunning."""
         return self._lab.prometheus_url
 
-    def run_pod(self, pod: Pod) -> None:
-        """Run a pod on a free simulated GPU."""
-        self._lab.run_pod(pod)
+    @property
+    def kubectl(self) -> Kubectl:
+        """kubectl, on the rehearsal cluster."""
+        return self._lab.kubectl
 
-    def delete_pod(self, pod: Pod) -> bool:
-        """Delete the pod; False if it did not run."""
-        return self._lab.delete_pod(pod)
+    @property
+    def cluster_config(self) -> Path:
+        """The ClusterConfig whose nodes are simulated."""
+        return self._lab.cluster_config
 
-    def pods(self) -> Sequence[PodOnGpu]:
+    def create_cluster(self) -> None:
+        """Make the simulated nodes."""
+        self._lab.create()
+
+    def create_command(self) -> str:
+        """What makes the nodes, on the command line."""
+        return f"./exec.sh gpuworkshop lab create -f '{self._lab.cluster_config}'"
+
+    def pods_on_gpus(self) -> Sequence[PodOnGpu]:
         """The pods on the simulated GPUs."""
-        return self._lab.pods()
+        return [
+            PodOnGpu(namespace, name, node.name, gpu)
+            for node in self._lab.nodes()
+            for namespace, name, gpu in node.pods()
+        ]
 
-    def describe(self, pods: Sequence[Pod]) -> str:
-        """The entries in the file that tells the simulated node what runs on it."""
-        return self._lab.describe(pods)
-
-    def backfill(self, pods: Sequence[Pod], seconds: float) -> bool:
+    def backfill(self, pods: Sequence[PodOnGpu], seconds: float) -> bool:
         """Make a history from the trace; every sample of it is marked as back-filled."""
-        self._lab.backfill(pods, seconds)
+        self._lab.backfill([(pod.namespace, pod.name) for pod in pods], seconds)
         return True

@@ -7,62 +7,72 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from gpuworkshop.deploy import manifests
 from gpuworkshop.errors import LabNotRunning, PrometheusError
 from gpuworkshop.metrics import PrometheusReader, catalog
-from gpuworkshop.targets import Pod, Target
+from gpuworkshop.targets import PodOnGpu, Target
 from gpuworkshop.workshop.steps import Step
 from gpuworkshop.workshop.verdict import Verdict
 
 BUSY_PERCENT = 95.0
 ARRIVAL_S = 20.0  # until a new pod's series has reached Prometheus
+READY_S = 60
 ON_S = OFF_S = 20
-
-THREE_PODS = (
-    Pod("language", "tuner-0", load={"kind": "matmul"}),
-    Pod("vision", "detector-0", load={"kind": "memory-bound"}),
-    Pod("robotics", "simulator-0", load={"kind": "pcie-bound"}),
-)
-GPU_BURN = Pod("default", "gpu-burn-7c9d8c6b5d-x2v8k", load={"kind": "wave", "on": ON_S, "off": OFF_S})
+PART = "app.kubernetes.io/part-of"
 
 
 class PodsRunning(Step):
-    """The given pods run, each on a GPU of its own."""
+    """The pods of a manifest run, each on a GPU of its own; each carries the label `part-of` with `name`."""
 
-    pods: Sequence[Pod]
+    manifest: str
+    count: int
 
     def __init__(self, target: Target) -> None:
         self._target = target
 
     def check(self) -> Verdict:
-        """Ask the target which pods have a GPU."""
-        placed = {(p.pod.namespace, p.pod.name): p for p in self._target.pods()}
-        missing = [_name(pod) for pod in self.pods if (pod.namespace, pod.name) not in placed]
-        if missing:
-            return self.failed(f"not running: {', '.join(missing)}", f"ws.step({self.name!r}).apply()")
-        on = [f"{_name(p)} on GPU {placed[p.namespace, p.name].gpu}" for p in self.pods]
-        return self.passed(", ".join(on))
+        """Ask the cluster for the pods, and the target which of them hold a GPU."""
+        placed = {(p.namespace, p.name): p for p in self._target.pods_on_gpus()}
+        running, waiting = [], []
+        for pod in self._pods():
+            key = (pod["metadata"]["namespace"], pod["metadata"]["name"])
+            if key in placed and pod["status"].get("phase") == "Running":
+                running.append(f"{'/'.join(key)} on GPU {placed[key].gpu}")
+            else:
+                waiting.append(f"{'/'.join(key)} is {_why(pod)}")
+        if len(running) < self.count:
+            seen = "; ".join(waiting) or f"{len(running)} of {self.count} pods run"
+            return self.failed(seen, f"ws.step({self.name!r}).apply()")
+        return self.passed(", ".join(running))
 
     def bring_about(self) -> None:
-        """Run each pod."""
-        for pod in self.pods:
-            self._target.run_pod(pod)
+        """Apply the manifest, and wait for the pods."""
+        kubectl = self._target.kubectl
+        kubectl.apply(manifests.load(self.manifest))
+        kubectl.wait("pod", "--all-namespaces", "-l", self._selector, condition="Ready", timeout_s=READY_S)
 
     def reset(self) -> Verdict:
         """Delete the pods."""
-        gone = [_name(pod) for pod in self.pods if self._target.delete_pod(pod)]
-        return self.passed(f"deleted {', '.join(gone)}" if gone else "there was nothing to delete")
+        said = self._target.kubectl.delete_manifests(manifests.load(self.manifest))
+        return self.passed(said or "there was nothing to delete")
 
     def text(self) -> str:
-        """What the target writes for each pod."""
-        return self._target.describe(self.pods)
+        """The command, and the manifest."""
+        path = manifests.path(self.manifest)
+        return f"kubectl apply --server-side -f '{path}'\n\n{path.read_text(encoding='utf-8')}"
 
     def give_history(self, seconds: float) -> None:
         """Back-fill those pods whose series do not reach back by half of `seconds` at least."""
-        without = [pod for pod in self.pods if self._age(pod, seconds) < seconds / 2]
+        without = [pod for pod in self.placed() if self._age(pod, seconds) < seconds / 2]
         if without:
             self._target.backfill(without, seconds)
 
-    def utilisation(self, pod: Pod, seconds: float) -> pd.Series[float]:
+    def placed(self) -> list[PodOnGpu]:
+        """The step's pods that hold a GPU."""
+        ours = {(pod["metadata"]["namespace"], pod["metadata"]["name"]) for pod in self._pods()}
+        return [pod for pod in self._target.pods_on_gpus() if (pod.namespace, pod.name) in ours]
+
+    def utilisation(self, pod: PodOnGpu, seconds: float) -> pd.Series[float]:
         """GPU_UTIL of `pod` over the last `seconds`, in percent, one sample a second."""
         matchers = f'namespace="{pod.namespace}",pod="{pod.name}"'
         now = time.time()
@@ -71,7 +81,15 @@ class PodsRunning(Step):
             frame = reader.range(query, now - seconds, now, 1.0, empty_ok=True)
         return frame.iloc[:, 0].dropna() if frame.shape[1] else pd.Series(dtype=float)
 
-    def _age(self, pod: Pod, seconds: float) -> float:
+    @property
+    def _selector(self) -> str:
+        return f"{PART}={self.name}"
+
+    def _pods(self) -> Sequence[dict[str, dict[str, str]]]:
+        pods = self._target.kubectl.get("pods", "--all-namespaces", "-l", self._selector)
+        return [pod for pod in pods if not pod["metadata"].get("deletionTimestamp")]
+
+    def _age(self, pod: PodOnGpu, seconds: float) -> float:
         """How far back the pod's series reaches within the last `seconds`; 0 without one."""
         try:
             stored = self.utilisation(pod, seconds)
@@ -85,7 +103,8 @@ class ThreePods(PodsRunning):
 
     name = "three-pods"
     title = "Three pods, each with a GPU"
-    pods = THREE_PODS
+    manifest = "three-pods"
+    count = 3
 
     def verify(self) -> Verdict:
         """Prove from Prometheus that GPU_UTIL is at 100 % for each of them."""
@@ -96,8 +115,8 @@ class ThreePods(PodsRunning):
         )
 
     def _all_busy(self) -> str:
-        latest = {_name(pod): self.utilisation(pod, 5.0).tail(1) for pod in self.pods}
-        if all(len(last) and last.iloc[0] >= BUSY_PERCENT for last in latest.values()):
+        latest = {_name(pod): self.utilisation(pod, 5.0).tail(1) for pod in self.placed()}
+        if len(latest) >= self.count and all(len(last) and last.iloc[0] >= BUSY_PERCENT for last in latest.values()):
             return "GPU_UTIL " + ", ".join(f"{name} {last.iloc[0]:.0f} %" for name, last in latest.items())
         return ""
 
@@ -107,7 +126,8 @@ class GpuBurn(PodsRunning):
 
     name = "gpu-burn"
     title = f"gpu-burn, {ON_S} s on and {OFF_S} s off"
-    pods = (GPU_BURN,)
+    manifest = "gpu-burn"
+    count = 1
 
     def verify(self) -> Verdict:
         """Prove from Prometheus that the GPU was seen both busy and idle within one period."""
@@ -123,7 +143,7 @@ class GpuBurn(PodsRunning):
         """
         if measured.empty or measured["period_s"].isna().all():
             return self.failed("no wave was measured", "query a longer time: at least three periods")
-        period, duty = float(measured["period_s"].iloc[0]), 100 * float(measured["duty"].iloc[0])
+        period, duty = float(measured["period_s"].iloc[-1]), 100 * float(measured["duty"].iloc[-1])
         told = f"told {ON_S + OFF_S} s and {100 * ON_S / (ON_S + OFF_S):.0f} %"
         seen = f"period {period:.1f} s, duty {duty:.1f} % ({told})"
         agrees = abs(period - (ON_S + OFF_S)) <= 1 and abs(duty - 100 * ON_S / (ON_S + OFF_S)) <= 3
@@ -131,10 +151,21 @@ class GpuBurn(PodsRunning):
 
     def _on_and_off(self) -> str:
         window = ON_S + OFF_S
-        recent = self.utilisation(GPU_BURN, float(window))
-        on, off = bool((recent > 80).any()), bool((recent < 20).any())
-        return f"seen both busy and idle within {window} s" if on and off else ""
+        for pod in self.placed():
+            recent = self.utilisation(pod, float(window))
+            if bool((recent > 80).any()) and bool((recent < 20).any()):
+                return f"seen both busy and idle within {window} s"
+        return ""
 
 
-def _name(pod: Pod) -> str:
+def _name(pod: PodOnGpu) -> str:
     return f"{pod.namespace}/{pod.name}"
+
+
+def _why(pod: dict[str, dict[str, str]]) -> str:
+    """The phase of a pod, and why it is not scheduled."""
+    status: dict[str, object] = dict(pod.get("status") or {})
+    conditions = status.get("conditions") or []
+    assert isinstance(conditions, list)  # noqa: S101
+    messages = [c.get("message", "") for c in conditions if c.get("status") == "False"]
+    return " ".join([str(status.get("phase", "unknown")), *messages[:1]]).strip()

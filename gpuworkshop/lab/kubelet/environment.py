@@ -64,16 +64,20 @@ def _value(
     if reference := source.get("resourceFieldRef"):
         return resource_of(pod, reference, reference.get("containerName") or container["name"])
     kind, reference = _reference(source, "configMapKeyRef", "secretKeyRef")
-    name, key = reference.get("name", ""), reference["key"]
     try:
-        data = sources.data(kind, pod, name)
-        if key not in data:
-            raise Missing(f"couldn't find key {key} in {kind.kind} {namespace_of(pod)}/{name}")
+        return _key(pod, kind, reference, sources).decode(errors="replace")
     except Missing:
         if reference.get("optional"):
             return None
         raise
-    return data[key].decode(errors="replace")
+
+
+def _key(pod: Object, kind: Kind, reference: Mapping[str, Any], sources: Sources) -> bytes:
+    name, key = reference.get("name", ""), reference["key"]
+    data = sources.data(kind, pod, name)
+    if key not in data:
+        raise Missing(f"couldn't find key {key} in {kind.kind} {namespace_of(pod)}/{name}")
+    return data[key]
 
 
 def _reference(source: Mapping[str, Any], config: str, secret: str) -> tuple[Kind, Mapping[str, Any]]:

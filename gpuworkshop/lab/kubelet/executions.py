@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 from gpuworkshop.lab.kubelet import terminal
@@ -95,6 +95,32 @@ class Attachment:
 
     def kill(self) -> None:
         """The container goes on."""
+
+
+class Silence:
+    """The streams of a pause: nothing, until it is stopped."""
+
+    def __init__(self, stopped: Callable[[], Awaitable[None]]) -> None:
+        self.stdin: asyncio.StreamWriter | None = None
+        self.stdout = asyncio.StreamReader()
+        self.stderr: asyncio.StreamReader | None = None
+        self._stopped = asyncio.create_task(self._until(stopped))
+
+    async def _until(self, stopped: Callable[[], Awaitable[None]]) -> None:
+        await stopped()
+        self.stdout.feed_eof()
+
+    async def wait(self) -> int:
+        """The exit code of the pause."""
+        await asyncio.shield(self._stopped)
+        return 0
+
+    def resize(self, columns: int, rows: int) -> None:
+        """There is nothing to resize."""
+
+    def kill(self) -> None:
+        """Nobody listens any more."""
+        self._stopped.cancel()
 
 
 async def execute(

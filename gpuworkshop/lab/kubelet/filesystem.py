@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from gpuworkshop.lab.api.objects import Object, uid_of
-from gpuworkshop.lab.kubelet.volumes import Content
+from gpuworkshop.lab.kubelet.volumes import Content, Missing, Sources, content_of
 
 # What may stand before and behind a path that is a whole one, in a command line or a shell's text.
 _BEFORE, _BEHIND = r"(?<![\w/.\-])", r"(?=$|[/\s'\"`:;,|&<>()\]}])"
@@ -42,8 +43,19 @@ class PodFolder:
         """Make the folder."""
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
 
+    def write_volumes(self, pod: Object, sources: Sources, on_disk: bool) -> None:
+        """Make the pod's volumes, or only check that what they hold is there. Raises Missing."""
+        sources = sources if on_disk else replace(sources, tokens=None)
+        for volume in pod["spec"].get("volumes") or []:
+            try:
+                content = content_of(volume, pod, sources)
+            except Missing as error:
+                raise Missing(f'MountVolume.SetUp failed for volume "{volume["name"]}" : {error}') from error
+            if on_disk:
+                self.write_volume(volume["name"], content)
+
     def write_volume(self, name: str, content: Content) -> None:
-        """Make a volume, or bring its files to what `content` has now; others in it stay only if it says so."""
+        """Make a volume, or bring its files to what `content` has now."""
         self.make()
         volume = self.path / "volumes" / name
         volume.mkdir(parents=True, exist_ok=True)
@@ -58,6 +70,7 @@ class PodFolder:
 
     def mount(self, container: Mapping[str, Any]) -> None:
         """Make the container's root, with its volumes mounted."""
+        self.make()
         root = self.root(container["name"])
         root.mkdir(parents=True, exist_ok=True)
         mounts = container.get("volumeMounts") or []

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from gpuworkshop.lab.api.kinds import ENDPOINTS
 from gpuworkshop.lab.api.objects import Object, timestamp
 from gpuworkshop.lab.api.registry import Registry
 from gpuworkshop.lab.kubelet.addresses import Addresses
 from gpuworkshop.lab.kubelet.devices import Devices
+from gpuworkshop.lab.kubelet.filesystem import PodFolder
 from gpuworkshop.lab.kubelet.spawn import Spawner
 from gpuworkshop.lab.kubelet.volumes import Sources
 from gpuworkshop.settings import Settings
@@ -20,7 +22,7 @@ COMPONENT = "kubelet"
 
 @dataclass(frozen=True)
 class BackOff:
-    """Seconds before a container is started again: none at first, then `base`, doubled each time up to `most`."""
+    """Seconds before a container is started again: none at first, then `base`, doubled up to `most`."""
 
     base: float = 10.0
     most: float = 300.0
@@ -78,3 +80,18 @@ class Host:
     def event(self, about: Object, kind: str, reason: str, message: str) -> None:
         """Record an Event of this kubelet's."""
         self.lab.registry.event(about, kind, reason, message, COMPONENT, self.name)
+
+
+class Owner(Protocol):
+    """The pod of a container, as the container sees it."""
+
+    pod: Object
+    host: Host
+    folder: PodFolder
+    address: str
+
+    def changed(self) -> None:
+        """The container's status is another one."""
+
+    async def woken(self, within_s: float | None = None) -> None:
+        """Until something changes that a waiting container waits for, or the time is over."""

@@ -49,7 +49,9 @@ def _check_wave(load: dict[str, Any], text: str) -> None:
             or not isinstance(value, int | float)
             or not SHORTEST_S <= value <= LONGEST_S
         ):
-            raise ValueError(f"{key} of {text!r} is no number of seconds from {SHORTEST_S:g} to {LONGEST_S:g}")
+            raise ValueError(
+                f"{key} of {text!r} is no number of seconds from {SHORTEST_S:g} to {LONGEST_S:g}"
+            )
 
 
 def _expected() -> str:

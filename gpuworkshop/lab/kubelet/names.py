@@ -37,7 +37,8 @@ def _ports(registry: Registry, service: Object) -> Iterator[tuple[int, str, int]
     for port in service["spec"].get("ports") or []:
         for subset in endpoints.get("subsets") or []:
             target = next(
-                (each["port"] for each in subset.get("ports") or [] if each.get("name") == port.get("name")), None
+                (each["port"] for each in subset.get("ports") or [] if each.get("name") == port.get("name")),
+                None,
             )
             if target and subset.get("addresses"):
                 yield port["port"], subset["addresses"][0]["ip"], target

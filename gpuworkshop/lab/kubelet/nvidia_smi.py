@@ -16,6 +16,7 @@ from pathlib import Path
 _SAMPLE = re.compile(r"DCGM_FI_DEV_(\w+)\{(.*)\} (\S+) \d+")
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
 _RULE = "+" + "-" * 77 + "+"
+_COLUMNS = "{:>3}  {:<24.24} {:>4} {:>6}  {:>21}  {:>8}"
 Reading = dict[str, str]
 
 
@@ -47,18 +48,17 @@ def read(gpu_file: Path, node: str) -> dict[str, Reading]:
 
 
 def table(gpus: Sequence[Reading]) -> str:
-    """The table, a row of two lines for each GPU."""
+    """The table, a row for each GPU."""
     driver = gpus[0].get("DCGM_FI_DRIVER_VERSION", "") if gpus else ""
-    title = f"NVIDIA-SMI (simulated by gpuworkshop)   Driver Version: {driver}"
-    head = ["GPU  Name                     Bus-Id              | GPU-Util   Memory-Usage"]
-    lines = [_RULE, _row(title), _RULE, *map(_row, head), _RULE]
+    lines = [_RULE, _row(f"NVIDIA-SMI (simulated by gpuworkshop)    Driver Version: {driver}"), _RULE]
+    lines += [_row(_COLUMNS.format("GPU", "Name", "Temp", "Power", "Memory-Usage", "GPU-Util")), _RULE]
     for index, gpu in enumerate(gpus):
-        used, free = float(gpu["FB_USED"]), float(gpu["FB_FREE"])
-        name, bus = gpu["modelName"], gpu.get("pci_bus_id", "")
+        used, free, heat, power, util = (
+            float(gpu[name]) for name in ("FB_USED", "FB_FREE", "GPU_TEMP", "POWER_USAGE", "GPU_UTIL")
+        )
         memory = f"{used:.0f}MiB / {used + free:.0f}MiB"
-        lines.append(_row(f"{index:>3}  {name:<24} {bus:<19} | {float(gpu['GPU_UTIL']):>7.0f}%   {memory}"))
-        heat = f"{float(gpu['GPU_TEMP']):.0f}C, {float(gpu['POWER_USAGE']):.0f}W"
-        lines.append(_row(f"     {heat:<44} |"))
+        row = (str(index), gpu["modelName"], f"{heat:.0f}C", f"{power:.0f}W", memory, f"{util:.0f}%")
+        lines.append(_row(_COLUMNS.format(*row)))
     return "\n".join([*lines, _RULE])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any
 
@@ -19,15 +19,15 @@ from gpuworkshop.lab.api.objects import (
     uid_of,
 )
 from gpuworkshop.lab.api.problems import ApiError
-from gpuworkshop.lab.kubelet import loads
+from gpuworkshop.lab.kubelet import allocation, loads
 from gpuworkshop.lab.kubelet.containers import ContainerWorker
 from gpuworkshop.lab.kubelet.devices import NoDevice
 from gpuworkshop.lab.kubelet.filesystem import PodFolder
 from gpuworkshop.lab.kubelet.host import Host
 from gpuworkshop.lab.kubelet.images import rule_for
-from gpuworkshop.lab.kubelet.resources import containers_of, gpus_of
+from gpuworkshop.lab.kubelet.resources import containers_of
 from gpuworkshop.lab.kubelet.statuses import Summary, phase_of, status_of
-from gpuworkshop.lab.kubelet.volumes import Missing, content_of
+from gpuworkshop.lab.kubelet.volumes import Missing
 
 log = logging.getLogger(__name__)
 OVER = ("Succeeded", "Failed")
@@ -79,7 +79,8 @@ class PodWorker:
 
     def changed(self) -> None:
         """Something is to be written to the pod's status."""
-        self._dirty.set()
+        if self._ending is None:
+            self._dirty.set()
 
     async def woken(self, within_s: float | None = None) -> None:
         """Until something changes that the pod refers to, the pod is to end, or the time is over."""
@@ -90,7 +91,9 @@ class PodWorker:
 
     def update(self, pod: Object) -> None:
         """The object has changed: its deletion may have begun, or its load be another one."""
-        load_changed = annotations_of(pod).get(loads.ANNOTATION) != annotations_of(self.pod).get(loads.ANNOTATION)
+        load_changed = annotations_of(pod).get(loads.ANNOTATION) != annotations_of(self.pod).get(
+            loads.ANNOTATION
+        )
         self.pod = pod
         if is_deleted(pod):
             grace = float(meta(pod).get("deletionGracePeriodSeconds") or 0)
@@ -150,22 +153,20 @@ class PodWorker:
         if self._inits and not await self._initialize(spec.get("restartPolicy", "Always")):
             return
         self._initialized = True
-        self.changed()
         await asyncio.gather(*(worker.run(spec.get("restartPolicy", "Always")) for worker in self._mains))
         for worker in self._inits:
             worker.stop(float(spec.get("terminationGracePeriodSeconds", 30)))
-        self._over("Failed" if any(worker.exit_code for worker in self._mains) else "Succeeded")
+        self._over("Failed" if any(worker.record.exit_code for worker in self._mains) else "Succeeded")
 
     async def _initialize(self, policy: str) -> bool:
         """Run the init containers, one after the other; sidecars among them go on. False ends the pod."""
         for worker in self._inits:
             if worker.spec.get("restartPolicy") == "Always":
                 self._task(worker.run("Always"))
-                while not worker.started and not self._stopped:
-                    await self.woken()
+                await worker.begun.wait()
             else:
                 await worker.run("Never" if policy == "Never" else "OnFailure")
-                if worker.exit_code:
+                if worker.record.exit_code:
                     self._over("Failed")
             if self._stopped or self._phase:
                 return False
@@ -188,31 +189,14 @@ class PodWorker:
         self.host.lab.addresses.release_pod(self.address)
 
     def _assign_gpus(self) -> bool:
-        wanted = {spec["name"]: count for spec in containers_of(self.pod) if (count := gpus_of(spec))}
-        if not wanted:
-            return True
         try:
-            if self.host.devices is None:
-                raise NoDevice("Allocate failed due to no healthy devices present; cannot allocate unhealthy devices nvidia.com/gpu, which is unexpected")
-            self.host.devices.assign(
-                self.uid, namespace_of(self.pod), name_of(self.pod), wanted, self._load()
-            )
+            allocation.assign(self.host, self.pod)
         except NoDevice as error:
             self._failure = ("UnexpectedAdmissionError", f"Pod was rejected: {error}")
             self.host.event(self.pod, "Warning", "UnexpectedAdmissionError", str(error))
             self._over("Failed")
             return False
         return True
-
-    def _load(self) -> Mapping[str, Any]:
-        text = annotations_of(self.pod).get(loads.ANNOTATION)
-        if text is None:
-            return loads.IDLE
-        try:
-            return loads.parse_load(text)
-        except ValueError as error:
-            self.host.event(self.pod, "Warning", "InvalidLoad", f"{loads.ANNOTATION}: {error}; it stays idle")
-            return loads.IDLE
 
     async def _mount(self) -> None:
         """Make the volumes, and wait for what is missing."""
@@ -226,16 +210,15 @@ class PodWorker:
             else:
                 return
 
+    def make_folder(self) -> None:
+        """Make the folder of a pod that has had no need of one."""
+        self.folder.make()
+        self._write_volumes()
+
     def _write_volumes(self) -> None:
-        """Check that the volumes' sources are there, and write them if a container runs as a process."""
-        on_disk = any(rule_for(spec["image"]) for spec in containers_of(self.pod)) or self.folder.path.exists()
-        for volume in self.pod["spec"].get("volumes") or []:
-            try:
-                content = content_of(volume, self.pod, self.host.lab.sources)
-            except Missing as error:
-                raise Missing(f'MountVolume.SetUp failed for volume "{volume["name"]}" : {error}') from error
-            if on_disk:
-                self.folder.write_volume(volume["name"], content)
+        """Check that the volumes' sources are there, and write them if anything runs or has run here."""
+        runs = any(rule_for(spec["image"]) for spec in containers_of(self.pod))
+        self.folder.write_volumes(self.pod, self.host.lab.sources, runs or self.folder.path.exists())
 
     async def _finish(self) -> None:
         """Delete the object, once its containers have ended."""
@@ -254,7 +237,6 @@ class PodWorker:
         while True:
             await self._dirty.wait()
             self._dirty.clear()
-            self._wake.set()
             if self.host.lab.closing:
                 return
             try:
@@ -274,7 +256,7 @@ class PodWorker:
             self.host.pod_written(written)
 
     def _summary(self) -> Summary:
-        containers = [worker.status() for worker in self._mains]
+        containers = [worker.record.status() for worker in self._mains]
         return Summary(
             phase=self._phase or phase_of(containers, self._initialized),
             reason=self._failure[0],
@@ -282,7 +264,7 @@ class PodWorker:
             address=self.address,
             host=self.host.address,
             start=self._start,
-            init_containers=[worker.status() for worker in self._inits],
+            init_containers=[worker.record.status() for worker in self._inits],
             containers=containers,
             initialized=self._initialized,
             now=self.host.lab.time(),

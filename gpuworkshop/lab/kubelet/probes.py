@@ -16,9 +16,10 @@ class Probed(Protocol):
     """What probes ask of a container, and tell it."""
 
     spec: Mapping[str, Any]
-    address: str
-    started: bool
-    ready: bool
+
+    @property
+    def address(self) -> str:
+        """Where it listens."""
 
     async def probe_command(self, command: Sequence[str]) -> tuple[int, str]:
         """Run a command in the container: its exit code and what it printed."""
@@ -137,8 +138,8 @@ async def _ask(container: Probed, probe: Mapping[str, Any]) -> None:
 
 async def _http_get(container: Probed, action: Mapping[str, Any]) -> None:
     scheme = str(action.get("scheme") or "HTTP").lower()
-    host = action.get("host") or container.address
-    url = f"{scheme}://{host}:{port_of(container.spec, action['port'])}/{str(action.get('path') or '/').lstrip('/')}"
+    where = f"{action.get('host') or container.address}:{port_of(container.spec, action['port'])}"
+    url = f"{scheme}://{where}/{str(action.get('path') or '/').lstrip('/')}"
     headers = {each["name"]: each["value"] for each in action.get("httpHeaders") or []}
     async with (
         aiohttp.ClientSession() as session,

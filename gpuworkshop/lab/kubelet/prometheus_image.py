@@ -2,7 +2,7 @@
 
 In a container it would find the API and its token at fixed places of the file system, which are not there on
 this machine. So the configuration is rewritten: mount paths to where the mounts are, and each discovery
-without an API server gets the lab's, with the pod's own token. A rule of RBAC that is missing shows as for real.
+without an API server gets the lab's, with the pod's own token, so that RBAC is as for real.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ _UNKNOWN_HERE = ("--web.console.templates", "--web.console.libraries")
 async def launch(at: Situation) -> Launch:
     """Its command line. Raises ToolError when there is no Prometheus to be had."""
     binary = await asyncio.to_thread(find_or_fetch, "prometheus", at.settings, progress=False)
-    flags = [flag for flag in _joined(at.args or IMAGE_DEFAULTS) if flag.partition("=")[0] not in _UNKNOWN_HERE]
+    flags = [
+        flag for flag in _joined(at.args or IMAGE_DEFAULTS) if flag.partition("=")[0] not in _UNKNOWN_HERE
+    ]
     named = dict(flag.split("=", 1) for flag in flags if "=" in flag)
     config = _below(at, named.get("--config.file", "prometheus.yml"))
     data = _below(at, named.get("--storage.tsdb.path", "data"))
@@ -69,7 +71,7 @@ def _below(at: Situation, path: str) -> Path:
 
 
 def _here(config: Path, at: Situation) -> Path:
-    """The configuration as it is right on this machine; one that cannot be read is left to Prometheus's words."""
+    """The configuration as it is right on this machine; one that is broken is left to Prometheus."""
     try:
         found = yaml.safe_load(at.rewritten(config.read_text(encoding="utf-8")))
     except (OSError, UnicodeDecodeError, yaml.YAMLError):

@@ -24,7 +24,7 @@ def container_of(pod: Object, name: str) -> dict[str, Any] | None:
 
 
 def resource_of(pod: Object, reference: Mapping[str, Any], container: str) -> str:
-    """A `resourceFieldRef`, such as `limits.memory`, in units of its divisor, rounded up; 0 where none is set."""
+    """A `resourceFieldRef`, such as `limits.memory`, in units of its divisor, rounded up; 0 if not set."""
     found = container_of(pod, container) or {}
     which, _, name = reference["resource"].partition(".")
     amount = ((found.get("resources") or {}).get(which) or {}).get(name, "0")
@@ -53,7 +53,9 @@ def _pairs(pod: Object) -> Iterator[tuple[object, object]]:
         resources = container.get("resources") or {}
         for name in ("cpu", "memory"):
             request, limit = (
-                None if (text := (resources.get(which) or {}).get(name)) in (None, "0", 0) else parse(str(text))
+                None
+                if (text := (resources.get(which) or {}).get(name)) in (None, "0", 0)
+                else parse(str(text))
                 for which in ("requests", "limits")
             )
             yield request, limit

@@ -7,18 +7,16 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from gpuworkshop.lab.api.objects import namespace_of, uid_of
+from gpuworkshop.lab.api.objects import Object, namespace_of, uid_of
 from gpuworkshop.lab.kubelet import nvidia_smi
 from gpuworkshop.lab.kubelet.devices import gpu_of
 from gpuworkshop.lab.kubelet.environment import environment, expand
 from gpuworkshop.lab.kubelet.filesystem import inside
+from gpuworkshop.lab.kubelet.host import Owner
 from gpuworkshop.lab.kubelet.images import Launch, Situation
 from gpuworkshop.lab.kubelet.names import curl_config
-
-if TYPE_CHECKING:
-    from gpuworkshop.lab.kubelet.containers import Owner
 
 
 @dataclass(frozen=True)
@@ -42,7 +40,7 @@ def set_up(owner: Owner, container: Mapping[str, Any], *, on_disk: bool) -> Sett
     pod, host, folder = owner.pod, owner.host, owner.folder
     root, programs = folder.root(container["name"]), folder.programs(container["name"])
     devices = host.devices.held_by(uid_of(pod), container["name"]) if host.devices else []
-    env = environment(pod, container, host.lab.sources, _given(owner, root, devices))
+    env = environment(_addressed(owner), container, host.lab.sources, _given(owner, root, devices))
     env = dict(zip(env, folder.rewritten(container, list(env.values())), strict=True))
     command, args = (
         folder.rewritten(container, [expand(text, env) for text in container.get(key) or []])
@@ -68,6 +66,13 @@ def set_up(owner: Owner, container: Mapping[str, Any], *, on_disk: bool) -> Sett
         rewritten=lambda text: folder.rewritten(container, [text])[0],
     )
     return Setting(situation, env, work, programs)
+
+
+def _addressed(owner: Owner) -> Object:
+    """The pod with its addresses, which its status has only once it was written."""
+    here, there = owner.address, owner.host.address
+    addresses = {"podIP": here, "podIPs": [{"ip": here}], "hostIP": there, "hostIPs": [{"ip": there}]}
+    return {**owner.pod, "status": {**(owner.pod.get("status") or {}), **addresses}}
 
 
 def _given(owner: Owner, root: Path, devices: list[str]) -> dict[str, str]:

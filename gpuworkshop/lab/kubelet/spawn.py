@@ -34,7 +34,7 @@ class Terminal:
 
 
 class Spawner:
-    """Starts processes marked as those of one lab, whose state folder is `state`; ends what is left of them."""
+    """Starts processes marked as those of the lab in the state folder `state`, and ends what is left."""
 
     def __init__(self, state: Path) -> None:
         self._mark = f"{MARK}={state.resolve()}"
@@ -61,7 +61,7 @@ class Spawner:
         """Let the guard end whatever is left, and wait until it has."""
         if self._guard is None:
             return
-        assert self._guard.stdin is not None
+        assert self._guard.stdin is not None  # noqa: S101 - it was started with a pipe
         self._guard.stdin.close()
         await asyncio.to_thread(self._guard.wait)
         self._guard = None

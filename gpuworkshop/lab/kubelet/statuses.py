@@ -109,7 +109,10 @@ def _is_over(summary: Summary) -> bool:
 
 def phase_of(containers: Sequence[Mapping[str, Any]], initialized: bool) -> str:
     """Pending or Running, while the pod goes on."""
-    begun = any("running" in each["state"] or each.get("lastState") or "terminated" in each["state"] for each in containers)
+    begun = any(
+        "running" in each["state"] or each.get("lastState") or "terminated" in each["state"]
+        for each in containers
+    )
     return "Running" if initialized and begun else "Pending"
 
 

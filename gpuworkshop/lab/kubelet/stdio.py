@@ -46,8 +46,8 @@ class Stdio:
         else:
             process = await spawner.start(command, env, folder, stdin=stdin)
             self.stdin = process.stdin
-            assert process.stdout is not None
-            assert process.stderr is not None
+            assert process.stdout  # noqa: S101 - the spawner has made pipes of both
+            assert process.stderr  # noqa: S101
             readers = {"stdout": process.stdout, "stderr": process.stderr}
         self._pumps = [asyncio.create_task(self._pump(*each)) for each in readers.items()]
         return process

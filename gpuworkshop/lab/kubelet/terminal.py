@@ -27,9 +27,7 @@ async def streams(outside: int) -> tuple[asyncio.StreamReader, asyncio.StreamWri
     """What is shown on the terminal, and what is typed there. The streams take the handle over."""
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader()
-    await loop.connect_read_pipe(
-        lambda: _Protocol(reader), os.fdopen(os.dup(outside), "rb", buffering=0)
-    )
+    await loop.connect_read_pipe(lambda: _Protocol(reader), os.fdopen(os.dup(outside), "rb", buffering=0))
     transport, protocol = await loop.connect_write_pipe(
         lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), os.fdopen(outside, "wb", buffering=0)
     )

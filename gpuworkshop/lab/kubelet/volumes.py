@@ -50,10 +50,13 @@ class TokenIssuer(Protocol):
 
 @dataclass(frozen=True)
 class Sources:
-    """Where the contents of volumes and variables come from."""
+    """Where the contents of volumes and variables come from.
+
+    Without `tokens` none is issued: enough to find out whether everything is there.
+    """
 
     registry: Registry
-    tokens: TokenIssuer
+    tokens: TokenIssuer | None
 
     def data(self, kind: Kind, pod: Object, name: str) -> dict[str, bytes]:
         """The data of a ConfigMap or Secret in the pod's namespace."""
@@ -71,6 +74,8 @@ class Sources:
         account = self.registry.find(SERVICE_ACCOUNT, namespace_of(pod), name)
         if account is None:
             raise Missing(f'failed to fetch token: serviceaccounts "{name}" not found')
+        if self.tokens is None:
+            return ""
         audiences = [source["audience"]] if source.get("audience") else None
         return self.tokens.issue(account, audiences, source.get("expirationSeconds"))[0]
 
@@ -133,7 +138,7 @@ def _downward(item: Mapping[str, Any], pod: Object) -> str:
 
 
 def field_of(pod: Object, path: str) -> str:
-    """A field of the pod by the downward API's path, such as `metadata.labels['app']`; "" if it is not set."""
+    """A field of the pod by the downward API's path, such as `metadata.labels['app']`; "" if not set."""
     if keyed := _KEYED.fullmatch(path):
         found = labels_of(pod) if keyed[1] == "labels" else annotations_of(pod)
         return found.get(keyed[2], "")
@@ -143,6 +148,6 @@ def field_of(pod: Object, path: str) -> str:
     value: Any = pod
     for part in path.split("."):
         value = value.get(part) if isinstance(value, dict) else None
-    if path == "status.podIPs":
+    if path in ("status.podIPs", "status.hostIPs"):
         return ",".join(each["ip"] for each in value or [])
     return "" if value is None else str(value)

@@ -1,0 +1,1 @@
+"""What Kubernetes types look like: their fields, on the wire, in strict decoding, and as OpenAPI."""

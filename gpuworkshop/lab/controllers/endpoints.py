@@ -1,0 +1,169 @@
+"""Endpoints and EndpointSlices: where the pods of a Service are, and which of them are ready."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Sequence
+
+from gpuworkshop.lab.api.kinds import ENDPOINT_SLICE, ENDPOINTS, POD, SERVICE
+from gpuworkshop.lab.api.objects import (
+    Object,
+    is_deleted,
+    labels_of,
+    meta,
+    name_of,
+    namespace_of,
+    owner_reference,
+)
+from gpuworkshop.lab.api.registry import RANDOM_ALPHABET, Registry
+from gpuworkshop.lab.controllers.addresses import Port, endpoint, resolved_ports, subsets
+from gpuworkshop.lab.controllers.index import index_of
+from gpuworkshop.lab.controllers.loop import Controller, Key, own_key
+from gpuworkshop.lab.controllers.pods import is_finished
+from gpuworkshop.lab.controllers.selection import contains
+
+SERVICE_NAME = "kubernetes.io/service-name"
+MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
+MANAGER = "endpointslice-controller.k8s.io"
+HEADLESS = "service.kubernetes.io/headless"
+LARGEST_SLICE = 100
+
+
+def _services_of(registry: Registry, pod: Object) -> Iterable[Key]:
+    labels = labels_of(pod)
+    for service in index_of(registry).within(SERVICE, namespace_of(pod)):
+        selector = service["spec"].get("selector")
+        if selector and contains(labels, selector):
+            yield namespace_of(service), name_of(service)
+
+
+def _service_of_slice(_: Registry, obj: Object) -> Iterable[Key]:
+    if labels_of(obj).get(MANAGED_BY) == MANAGER:
+        yield namespace_of(obj), labels_of(obj).get(SERVICE_NAME, "")
+
+
+class _OfServices(Controller):
+    """What Endpoints and EndpointSlices have in common: a Service with a selector, and its pods."""
+
+    def reconcile(self, registry: Registry, key: Key) -> float | None:
+        """Write what the pods of the Service are now."""
+        service = registry.find(SERVICE, *key)
+        if service is None or is_deleted(service):
+            self.forget(registry, key)
+        elif service["spec"].get("selector") and service["spec"].get("type") != "ExternalName":
+            self.write(registry, service, _pods(registry, service))
+        return None
+
+    def forget(self, registry: Registry, key: Key) -> None:
+        """The Service is gone."""
+
+    def write(self, registry: Registry, service: Object, pods: Sequence[Object]) -> None:
+        """Write the objects of the Service."""
+        raise NotImplementedError
+
+
+class EndpointsController(_OfServices):
+    """Writes each Service's Endpoints."""
+
+    name = "endpoint-controller"
+    watches = {SERVICE: own_key, POD: _services_of, ENDPOINTS: own_key}
+
+    def forget(self, registry: Registry, key: Key) -> None:
+        """Endpoints have their Service's name, and no owner: they go with it."""
+        registry.delete(ENDPOINTS, *key)
+
+    def write(self, registry: Registry, service: Object, pods: Sequence[Object]) -> None:
+        """One object, under the Service's name."""
+        found = subsets(service, pods)
+        labels = {**labels_of(service), **_headless(service)}
+        live = registry.find(ENDPOINTS, namespace_of(service), name_of(service))
+        if live is None:
+            metadata = {"name": name_of(service), "namespace": namespace_of(service), "labels": labels}
+            registry.create(ENDPOINTS, {"metadata": metadata, "subsets": found})
+        elif (live.get("subsets") or []) != found or labels_of(live) != labels:
+
+            def change(new: Object) -> None:
+                new["subsets"] = found
+                meta(new)["labels"] = labels
+
+            registry.modify(ENDPOINTS, namespace_of(service), name_of(service), change)
+
+
+class EndpointSliceController(_OfServices):
+    """Writes each Service's EndpointSlices, of a hundred endpoints at most; they go with their owner."""
+
+    name = "endpointslice-controller"
+    watches = {SERVICE: own_key, POD: _services_of, ENDPOINT_SLICE: _service_of_slice}
+
+    def write(self, registry: Registry, service: Object, pods: Sequence[Object]) -> None:
+        """As many slices as are needed; those that exist are used again, the largest change is the last."""
+        wanted = _slices(registry, service, pods)
+        live = sorted(self._live(registry, service), key=name_of)
+        for body, old in zip(wanted, live, strict=False):
+            self._replace(registry, old, body)
+        for body in wanted[len(live) :]:
+            suffix = "".join(secrets.choice(RANDOM_ALPHABET) for _ in range(5))
+            body["metadata"]["name"] = f"{name_of(service)}-{suffix}"
+            registry.create(ENDPOINT_SLICE, body)
+        for old in live[len(wanted) :]:
+            registry.delete(ENDPOINT_SLICE, namespace_of(old), name_of(old))
+
+    def _live(self, registry: Registry, service: Object) -> list[Object]:
+        return [
+            found
+            for found in index_of(registry).controlled(ENDPOINT_SLICE, service)
+            if labels_of(found).get(MANAGED_BY) == MANAGER and not is_deleted(found)
+        ]
+
+    def _replace(self, registry: Registry, old: Object, body: Object) -> None:
+        fields = ("endpoints", "ports", "addressType")
+        same = all((old.get(field) or []) == body[field] for field in fields)
+        if same and labels_of(old) == labels_of(body):
+            return
+
+        def change(new: Object) -> None:
+            new.update({field: body[field] for field in fields})
+            meta(new)["labels"] = labels_of(body)
+
+        registry.modify(ENDPOINT_SLICE, namespace_of(old), name_of(old), change)
+
+
+def _pods(registry: Registry, service: Object) -> list[Object]:
+    """The pods of the Service that have an address and have not ended."""
+    selector = service["spec"]["selector"]
+    found = [
+        pod
+        for pod in index_of(registry).within(POD, namespace_of(service))
+        if contains(labels_of(pod), selector)
+        and (pod.get("status") or {}).get("podIP")
+        and not is_finished(pod)
+    ]
+    return sorted(found, key=name_of)
+
+
+def _slices(registry: Registry, service: Object, pods: Sequence[Object]) -> list[Object]:
+    groups: dict[tuple[Port, ...], list[Object]] = {}
+    for pod in pods:
+        groups.setdefault(resolved_ports(service, pod), []).append(pod)
+    if not groups:
+        groups[()] = []
+    labels = {**labels_of(service), **_headless(service)}
+    labels |= {SERVICE_NAME: name_of(service), MANAGED_BY: MANAGER}
+    bodies = []
+    for ports, members in groups.items():
+        for start in range(0, max(1, len(members)), LARGEST_SLICE):
+            metadata = {"namespace": namespace_of(service), "labels": labels}
+            metadata["ownerReferences"] = [owner_reference(service)]
+            chunk = members[start : start + LARGEST_SLICE]
+            body = {
+                "metadata": metadata,
+                "addressType": "IPv4",
+                "endpoints": [endpoint(registry, service, pod) for pod in chunk],
+                "ports": [port.body(name_always=True) for port in ports],
+            }
+            bodies.append(body)
+    return bodies
+
+
+def _headless(service: Object) -> dict[str, str]:
+    return {HEADLESS: ""} if service["spec"].get("clusterIP") == "None" else {}
