@@ -144,6 +144,11 @@ def commands() -> list[str]:
     return [command for tool in tools().values() for command in tool.commands]
 
 
+def kubernetes() -> str:
+    """The version of Kubernetes that the cluster has, as `1.35.2`."""
+    return str(_table()["kubernetes"]["version"])
+
+
 def stale(today: date | None = None) -> str:
     """One sentence naming the entries not checked for 180 days, or "" when there are none."""
     today = today or date.today()

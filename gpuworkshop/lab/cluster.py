@@ -42,7 +42,8 @@ async def run(settings: Settings, access: Access, subnet: Subnet) -> None:
     pki = certificates.ensure(kept.secrets)
     tokens = Tokens(registry, kept.secrets, access.server)
     begin(registry, access.server)
-    kubelets = Kubelets(registry, settings, subnet, instances.find, tokens)
+    version = f"v{versions.kubernetes()}"
+    kubelets = Kubelets(registry, settings, subnet, instances.find, tokens, version)
     controllers = [*all_controllers(tokens, pki.ca_pem), *gpu_controllers()]
     authorizer = Authorizer(registry)
     server = ApiServer(
@@ -50,7 +51,7 @@ async def run(settings: Settings, access: Access, subnet: Subnet) -> None:
         Authenticator(tokens),
         authorizer,
         Subresources(registry, kubelets, tokens, disruptions.check_eviction),
-        f"v{versions.kubernetes()}",
+        version,
     )
     stop = _stop_event()
     async with contextlib.AsyncExitStack() as stack:

@@ -25,6 +25,8 @@ class Lesson:
 
 LESSONS = (
     Lesson("first-wave", "00-first-wave.ipynb", "The first wave", 5, ("lab", "three-pods"), 900),
+    Lesson("cluster", "02-cluster.ipynb", "A cluster with GPUs", 10, ("lab", "cluster", "device-plugin"), 0),
+    Lesson("gpu-load", "04-gpu-load.ipynb", "A load on a GPU", 10, ("lab", "cluster", "device-plugin"), 0),
     Lesson(
         "prometheus-live",
         "08-prometheus-live.ipynb",

@@ -6,6 +6,7 @@ can hold one at the same time.
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
@@ -16,6 +17,7 @@ from gpuworkshop.errors import UnknownStep
 from gpuworkshop.settings import Settings
 from gpuworkshop.targets import Target, open_target
 from gpuworkshop.workshop import lessons
+from gpuworkshop.workshop.cluster_steps import DevicePlugin, Nodes
 from gpuworkshop.workshop.lab_steps import TargetUp
 from gpuworkshop.workshop.pod_steps import GpuBurn, ThreePods
 from gpuworkshop.workshop.steps import Step
@@ -38,7 +40,8 @@ class Workshop:
         self.target = target
         self.settings = settings
         self._reader: PrometheusReader | None = None
-        steps: list[Step] = [TargetUp(target), ThreePods(target), GpuBurn(target)]
+        makers = (TargetUp, Nodes, DevicePlugin, ThreePods, GpuBurn)
+        steps: list[Step] = [make(target) for make in makers]
         self.steps: Mapping[str, Step] = {step.name: step for step in steps}
 
     @classmethod
@@ -152,6 +155,16 @@ class Workshop:
 
         one, several = (what, ()) if isinstance(what, str) else ("", what)
         return live.view(name, self.prometheus, one, quantities=several, matchers=matchers, window_s=window_s)
+
+    def kubectl(self, line: str, *, stdin: str = "", grep: str = "") -> None:
+        """Print `kubectl LINE` and what it answers; with `grep` only the lines that have this text in them.
+
+        `line` is split as a shell would, and no shell sees it. `stdin` is what `-f -` reads.
+        """
+        shown = f"$ kubectl {line}" + (f" | grep {shlex.quote(grep)}" if grep else "")
+        print(shown)
+        said = self.target.kubectl.say(*shlex.split(line), stdin=stdin)
+        print("\n".join(text for text in said.splitlines() if grep in text))
 
     def stop_live(self) -> None:
         """Stop every live picture of this notebook; the last frames stay."""

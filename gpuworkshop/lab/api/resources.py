@@ -12,11 +12,12 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from gpuworkshop.lab.api import bodies, patches, problems, selectors
+from gpuworkshop.lab.api import bodies, escalation, patches, problems, selectors
 from gpuworkshop.lab.api.answers import Form, json_response
 from gpuworkshop.lab.api.checking import checked
 from gpuworkshop.lab.api.objects import Object, encoded, meta, name_of, namespace_of
 from gpuworkshop.lab.api.paths import Address
+from gpuworkshop.lab.api.rbac import Authorizer
 from gpuworkshop.lab.api.registry import Registry, Write
 from gpuworkshop.lab.api.watching import Watch, Watched
 
@@ -26,6 +27,7 @@ class Resources:
     """The handlers of one API server; `closing` is set when it ends, which ends the watches too."""
 
     registry: Registry
+    authorizer: Authorizer
     closing: asyncio.Event
 
     async def handle(self, request: web.Request, address: Address) -> web.StreamResponse:
@@ -56,6 +58,7 @@ class Resources:
         obj, doubts = await bodies.decode(request)
         obj, warnings = checked(self.registry, address.kind, obj, request, doubts)
         _fit(address, obj)
+        self._check_rights(request, address, obj, None)
         created = self.registry.create(address.kind, obj, how(request))
         return json_response(Form(request).object(self.registry, address.kind, created), 201, warnings)
 
@@ -63,6 +66,8 @@ class Resources:
         obj, doubts = await bodies.decode(request)
         obj, warnings = checked(self.registry, address.kind, obj, request, doubts)
         _fit(address, obj)
+        live = self.registry.get(address.kind, address.namespace, address.name)
+        self._check_rights(request, address, obj, live)
         updated = self.registry.update(address.kind, obj, address.subresource, how(request))
         return json_response(Form(request).object(self.registry, address.kind, updated), 200, warnings)
 
@@ -71,6 +76,7 @@ class Resources:
         live = self.registry.find(address.kind, address.namespace, address.name)
         patched, warnings = patches.patched(self.registry, address, patch, live, request)
         _fit(address, patched)
+        self._check_rights(request, address, patched, live)
         write = how(request, tracked=not patch.is_apply)
         if live is None:
             answer = self.registry.create(address.kind, patched, write)
@@ -78,6 +84,12 @@ class Resources:
             answer = self.registry.update(address.kind, patched, address.subresource, write)
         code = 201 if live is None else 200
         return json_response(Form(request).object(self.registry, address.kind, answer), code, warnings)
+
+    def _check_rights(
+        self, request: web.Request, address: Address, new: Object, live: Object | None
+    ) -> None:
+        """Nobody may give away, by a role or a binding, what they do not have."""
+        escalation.check(self.authorizer, request["user"], address.kind, new, address.namespace, live)
 
     async def _delete(self, request: web.Request, address: Address) -> web.StreamResponse:
         options = await deletion_options(request)

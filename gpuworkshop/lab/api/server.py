@@ -75,9 +75,9 @@ class ApiServer:
         impersonated = self.authenticator.impersonated(request.headers)
         if impersonated is None:
             return user
-        for resource, name in impersonated.needs():
-            if not self.authorizer.allowed(user, "impersonate", "", resource, "", name):
-                raise self.authorizer.refusal(user, "impersonate", "", resource, "", name)
+        for need in impersonated.needs():
+            if not self.authorizer.allowed(user, "impersonate", *need):
+                raise self.authorizer.refusal(user, "impersonate", *need)
         return impersonated.user
 
     async def _healthy(self, _: web.Request) -> web.Response:
@@ -116,16 +116,14 @@ class ApiServer:
             if request.method != "POST" or address.name:
                 raise paths.unknown()
             body, _ = await bodies.decode(request)
-            answer = reviews.answer(address.kind, body, user, self.authorizer, self.authenticator)
+            answer = reviews.answer(
+                address.kind, body, user, self.authorizer, self.authenticator, address.namespace
+            )
             return json_response(answer, 201)
         self._authorize(request, address, user)
         if self.subresources.handles(address):
             return await self.subresources.handle(request, address)
-        return await self._resources.handle(request, address)
-
-    @property
-    def _resources(self) -> Resources:
-        return Resources(self.registry, self.closing)
+        return await Resources(self.registry, self.authorizer, self.closing).handle(request, address)
 
     def _authorize(self, request: web.Request, address: Address, user: User) -> None:
         verb = address.verb(request.method, request.query.get("watch") in ("true", "1"))

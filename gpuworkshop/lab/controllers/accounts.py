@@ -1,11 +1,11 @@
-"""What every namespace is given: a ServiceAccount, the cluster's certificate, and tokens that are asked for."""
+"""What every namespace is given: a ServiceAccount, the CA's certificate, and tokens that are asked for."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
-from gpuworkshop.lab.api.kinds import CONFIG_MAP, NAMESPACE, SECRET, SERVICE_ACCOUNT
+from gpuworkshop.lab.api.kinds import CONFIG_MAP, NAMESPACE, SECRET, SERVICE_ACCOUNT, Kind
 from gpuworkshop.lab.api.objects import (
     Object,
     annotations_of,
@@ -17,29 +17,32 @@ from gpuworkshop.lab.api.objects import (
 )
 from gpuworkshop.lab.api.registry import Registry
 from gpuworkshop.lab.controllers.index import index_of
-from gpuworkshop.lab.controllers.loop import Controller, Key
+from gpuworkshop.lab.controllers.loop import Controller, Key, Keys
 
 TOKEN_TYPE = "kubernetes.io/service-account-token"  # noqa: S105  the type of a Secret
 ACCOUNT_NAME, ACCOUNT_UID = "kubernetes.io/service-account.name", "kubernetes.io/service-account.uid"
 ROOT_CA = "kube-root-ca.crt"
 ABOUT_ROOT_CA = "The CA certificate with which pods verify the API server of this cluster."
-# Makes a token of a ServiceAccount, that lasts as long as the Secret that holds it.
-MakeToken = Callable[[Object, Object], str]
+MakeToken = Callable[[Object], str]  # makes a token of a ServiceAccount, for good
 
 
 def _namespace(_: Registry, obj: Object) -> Iterable[Key]:
     yield ((namespace_of(obj) or name_of(obj)),)
 
 
+def _root_ca(_: Registry, obj: Object) -> Iterable[Key]:
+    if name_of(obj) == ROOT_CA:
+        yield (namespace_of(obj),)
+
+
 class AccountController(Controller):
     """Keeps the ServiceAccount `default` and the ConfigMap of the CA in every namespace."""
 
     name = "serviceaccount-controller"
-    watches = {NAMESPACE: _namespace, SERVICE_ACCOUNT: _namespace}
+    watches: Mapping[Kind, Keys] = {NAMESPACE: _namespace, SERVICE_ACCOUNT: _namespace, CONFIG_MAP: _root_ca}
 
     def __init__(self, ca: str) -> None:
         self._ca = ca
-        self.watches = {**self.watches, CONFIG_MAP: _root_ca}
 
     def reconcile(self, registry: Registry, key: Key) -> float | None:
         """Make what is missing in one namespace."""
@@ -59,11 +62,6 @@ class AccountController(Controller):
         return None
 
 
-def _root_ca(_: Registry, obj: Object) -> Iterable[Key]:
-    if name_of(obj) == ROOT_CA:
-        yield (namespace_of(obj),)
-
-
 def _token_secrets(registry: Registry, account: Object) -> Iterable[Key]:
     for secret in index_of(registry).within(SECRET, namespace_of(account)):
         if secret.get("type") == TOKEN_TYPE and annotations_of(secret).get(ACCOUNT_NAME) == name_of(account):
@@ -79,7 +77,7 @@ class TokenController(Controller):
     """Fills Secrets that ask for a ServiceAccount's token, and deletes them with the account."""
 
     name = "serviceaccount-token-controller"
-    watches = {SECRET: _token_secret, SERVICE_ACCOUNT: _token_secrets}
+    watches: Mapping[Kind, Keys] = {SECRET: _token_secret, SERVICE_ACCOUNT: _token_secrets}
 
     def __init__(self, make_token: MakeToken, ca: str) -> None:
         self._make_token = make_token
@@ -98,13 +96,13 @@ class TokenController(Controller):
         data = {"ca.crt": _encoded(self._ca), "namespace": _encoded(key[0])}
         data = {**(secret.get("data") or {}), **data}
         if not data.get("token"):
-            data["token"] = _encoded(self._make_token(account, secret))
+            data["token"] = _encoded(self._make_token(account))
 
         def change(live: Object) -> None:
             live["data"] = data
             meta(live).setdefault("annotations", {})[ACCOUNT_UID] = uid_of(account)
 
-        registry.modify(SECRET, *key, change)
+        registry.modify(SECRET, key[0], key[1], change)
         return None
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gpuworkshop.lab.api.kinds import CONTROLLER_REVISION, DAEMON_SET, NODE, POD
+from gpuworkshop.lab.api.kinds import CONTROLLER_REVISION, DAEMON_SET, NODE, POD, Kind
 from gpuworkshop.lab.api.objects import (
     Object,
     controller_of,
@@ -22,7 +22,7 @@ from gpuworkshop.lab.api.registry import Registry
 from gpuworkshop.lab.controllers import daemon_pods, history
 from gpuworkshop.lab.controllers.claims import claim, claimants
 from gpuworkshop.lab.controllers.conditions import counted, write_status
-from gpuworkshop.lab.controllers.loop import Controller, Key, key_of_controller, own_key
+from gpuworkshop.lab.controllers.loop import Controller, Key, Keys, key_of_controller, own_key
 from gpuworkshop.lab.controllers.pods import (
     create_pod,
     delete_pod,
@@ -51,7 +51,7 @@ class DaemonSetController(Controller):
     """Keeps the pods of DaemonSets on their nodes."""
 
     name = "daemonset-controller"
-    watches = {
+    watches: Mapping[Kind, Keys] = {
         DAEMON_SET: own_key,
         POD: _pod_keys,
         NODE: _every_daemon_set,

@@ -56,7 +56,7 @@ def set_progressing(registry: Registry, deployment: Object, status: str, reason:
 
 
 def note_pause(registry: Registry, deployment: Object) -> None:
-    """Say once that the Deployment is paused, and once that it has been resumed: its deadline stands still."""
+    """Say once that the Deployment is paused, and once that it is resumed: its deadline stands still."""
     if deployment["spec"].get("progressDeadlineSeconds") is None:
         return
     found = condition(deployment, "Progressing") or {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from gpuworkshop.lab.api.kinds import DEPLOYMENT, POD, REPLICA_SET
+from gpuworkshop.lab.api.kinds import DEPLOYMENT, POD, REPLICA_SET, Kind
 from gpuworkshop.lab.api.objects import (
     Object,
     annotations_of,
@@ -19,7 +19,7 @@ from gpuworkshop.lab.api.registry import Registry
 from gpuworkshop.lab.controllers import deployment_status, revisions, rollout
 from gpuworkshop.lab.controllers.claims import claim, claimants
 from gpuworkshop.lab.controllers.index import index_of
-from gpuworkshop.lab.controllers.loop import Controller, Key, key_of_controller, own_key
+from gpuworkshop.lab.controllers.loop import Controller, Key, Keys, key_of_controller, own_key
 from gpuworkshop.lab.controllers.pods import is_finished
 
 
@@ -43,7 +43,7 @@ class DeploymentController(Controller):
     """Rolls Deployments out."""
 
     name = "deployment-controller"
-    watches = {DEPLOYMENT: own_key, REPLICA_SET: _replica_set_keys, POD: _pod_keys}
+    watches: Mapping[Kind, Keys] = {DEPLOYMENT: own_key, REPLICA_SET: _replica_set_keys, POD: _pod_keys}
 
     def reconcile(self, registry: Registry, key: Key) -> float | None:
         """One step of the rollout, and the status."""
@@ -125,9 +125,7 @@ class _Step:
         """Have the newest ReplicaSet with that many replicas; whether something was done."""
         if self.new is not None:
             return self._scale(self.new, size)
-        created = revisions.create(
-            self.registry, self.deployment, self.old, size, self.bounds.annotations
-        )
+        created = revisions.create(self.registry, self.deployment, self.old, size, self.bounds.annotations)
         if created is not None:
             name = name_of(created)
             deployment_status.set_progressing(
@@ -165,4 +163,6 @@ class _Step:
         return True
 
     def _tell(self, message: str) -> None:
-        self.registry.event(self.deployment, "Normal", "ScalingReplicaSet", message, DeploymentController.name)
+        self.registry.event(
+            self.deployment, "Normal", "ScalingReplicaSet", message, DeploymentController.name
+        )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from gpuworkshop.lab.api.kinds import ENDPOINT_SLICE, ENDPOINTS, POD, SERVICE
+from gpuworkshop.lab.api.kinds import ENDPOINT_SLICE, ENDPOINTS, POD, SERVICE, Kind
 from gpuworkshop.lab.api.objects import (
     Object,
     is_deleted,
@@ -18,7 +18,7 @@ from gpuworkshop.lab.api.objects import (
 from gpuworkshop.lab.api.registry import RANDOM_ALPHABET, Registry
 from gpuworkshop.lab.controllers.addresses import Port, endpoint, resolved_ports, subsets
 from gpuworkshop.lab.controllers.index import index_of
-from gpuworkshop.lab.controllers.loop import Controller, Key, own_key
+from gpuworkshop.lab.controllers.loop import Controller, Key, Keys, own_key
 from gpuworkshop.lab.controllers.pods import is_finished
 from gpuworkshop.lab.controllers.selection import contains
 
@@ -66,7 +66,7 @@ class EndpointsController(_OfServices):
     """Writes each Service's Endpoints."""
 
     name = "endpoint-controller"
-    watches = {SERVICE: own_key, POD: _services_of, ENDPOINTS: own_key}
+    watches: Mapping[Kind, Keys] = {SERVICE: own_key, POD: _services_of, ENDPOINTS: own_key}
 
     def forget(self, registry: Registry, key: Key) -> None:
         """Endpoints have their Service's name, and no owner: they go with it."""
@@ -93,7 +93,7 @@ class EndpointSliceController(_OfServices):
     """Writes each Service's EndpointSlices, of a hundred endpoints at most; they go with their owner."""
 
     name = "endpointslice-controller"
-    watches = {SERVICE: own_key, POD: _services_of, ENDPOINT_SLICE: _service_of_slice}
+    watches: Mapping[Kind, Keys] = {SERVICE: own_key, POD: _services_of, ENDPOINT_SLICE: _service_of_slice}
 
     def write(self, registry: Registry, service: Object, pods: Sequence[Object]) -> None:
         """As many slices as are needed; those that exist are used again, the largest change is the last."""
@@ -152,7 +152,7 @@ def _slices(registry: Registry, service: Object, pods: Sequence[Object]) -> list
     bodies = []
     for ports, members in groups.items():
         for start in range(0, max(1, len(members)), LARGEST_SLICE):
-            metadata = {"namespace": namespace_of(service), "labels": labels}
+            metadata: Object = {"namespace": namespace_of(service), "labels": labels}
             metadata["ownerReferences"] = [owner_reference(service)]
             chunk = members[start : start + LARGEST_SLICE]
             body = {

@@ -70,9 +70,7 @@ class GarbageCollector(Controller):
             # What is waited for goes in the same way, so that its own dependents go before it.
             before = bool(waiting) and bool(index_of(registry).dependents(uid_of(obj)))
             propagation = "Foreground" if before else "Background"
-            registry.delete(
-                kind, namespace_of(obj), name_of(obj), propagation=propagation, uid=uid_of(obj)
-            )
+            registry.delete(kind, namespace_of(obj), name_of(obj), propagation=propagation, uid=uid_of(obj))
             return
         for reference in [*gone, *waiting]:
             disown(registry, kind, obj, reference["uid"])

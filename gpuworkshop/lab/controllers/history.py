@@ -1,4 +1,4 @@
-"""ControllerRevisions: the past templates of DaemonSets and StatefulSets, which `rollout undo` goes back to."""
+"""ControllerRevisions: past templates of DaemonSets and StatefulSets, for `rollout undo` to go back to."""
 
 from __future__ import annotations
 
@@ -77,9 +77,7 @@ def _create(
     # "$patch" makes the undo, which applies this as a strategic merge patch, replace the template as a whole.
     data = {"spec": {"template": {**copy_of(dict(template)), "$patch": "replace"}}}
     try:
-        return registry.create(
-            CONTROLLER_REVISION, {"metadata": metadata, "data": data, "revision": number}
-        )
+        return registry.create(CONTROLLER_REVISION, {"metadata": metadata, "data": data, "revision": number})
     except ApiError as error:
         if error.reason != "AlreadyExists":
             raise

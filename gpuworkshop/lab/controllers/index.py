@@ -147,6 +147,5 @@ class Index:
                 requested[name] -= amount
 
 
-
 def _is_finished(pod: Object) -> bool:
     return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpuworkshop.lab.api.kinds import JOB, POD
+from gpuworkshop.lab.api.kinds import JOB, POD, Kind
 from gpuworkshop.lab.api.objects import (
     Object,
     condition,
@@ -21,7 +22,7 @@ from gpuworkshop.lab.api.registry import Registry
 from gpuworkshop.lab.controllers import job_pods
 from gpuworkshop.lab.controllers.conditions import conditions_of, counted, with_condition, write_status
 from gpuworkshop.lab.controllers.index import index_of
-from gpuworkshop.lab.controllers.loop import Controller, Key, key_of_controller, own_key
+from gpuworkshop.lab.controllers.loop import Controller, Key, Keys, key_of_controller, own_key
 from gpuworkshop.lab.controllers.pods import create_pod, delete_pod, is_active, is_ready, phase_of
 
 FIRST_BACK_OFF_S, LAST_BACK_OFF_S = 10.0, 600.0
@@ -35,7 +36,7 @@ class JobController(Controller):
     """Runs Jobs to their end, and deletes them some time after if they say so."""
 
     name = "job-controller"
-    watches = {JOB: own_key, POD: key_of_controller(JOB)}
+    watches: Mapping[Kind, Keys] = {JOB: own_key, POD: key_of_controller(JOB)}
 
     def reconcile(self, registry: Registry, key: Key) -> float | None:
         """Count what has ended, make or delete pods, and write the status."""
@@ -55,7 +56,9 @@ class JobController(Controller):
         """Let go of the pods of a Job that is gone or going."""
         for pod in index_of(registry).within(POD, key[0]):
             reference = controller_of(pod) or {}
-            if (reference.get("kind"), reference.get("name")) == (JOB.kind, key[1]) and job_pods.is_tracked(pod):
+            if (reference.get("kind"), reference.get("name")) == (JOB.kind, key[1]) and job_pods.is_tracked(
+                pod
+            ):
                 job_pods.let_go(registry, pod)
 
     def _expire(self, registry: Registry, job: Object) -> float | None:

@@ -107,5 +107,9 @@ def _conditions(namespace: Object, left: Iterable[tuple[Kind, Object]], now: flo
         reason, status = "SomeFinalizersRemain", "True"
         message = f"Some content in the namespace has finalizers remaining: {words}"
     else:
-        reason, status, message = "ContentHasNoFinalizers", "False", "All content-preserving finalizers finished"
+        reason, status, message = (
+            "ContentHasNoFinalizers",
+            "False",
+            "All content-preserving finalizers finished",
+        )
     return with_condition(conditions, "NamespaceFinalizersRemaining", status, reason, message, now)

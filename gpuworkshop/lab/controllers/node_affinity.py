@@ -29,7 +29,7 @@ def preference(spec: Mapping[str, Any], node: Object) -> int:
 
 
 def named_nodes(spec: Mapping[str, Any]) -> set[str] | None:
-    """The nodes that the required affinity names by `metadata.name`, as a DaemonSet's does; None if any may be."""
+    """The nodes that the required affinity names, as a DaemonSet's pod has it; None if it names none."""
     terms = (_node_affinity(spec).get(REQUIRED) or {}).get("nodeSelectorTerms") or ()
     names: set[str] = set()
     for term in terms:

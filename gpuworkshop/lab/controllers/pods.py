@@ -44,7 +44,9 @@ def is_ready(pod: Object) -> bool:
 
 def ready_since(pod: Object) -> float:
     """When it became ready, in Unix seconds; of a ready pod."""
-    return seconds_of((condition(pod, "Ready") or {}).get("lastTransitionTime") or meta(pod)["creationTimestamp"])
+    return seconds_of(
+        (condition(pod, "Ready") or {}).get("lastTransitionTime") or meta(pod)["creationTimestamp"]
+    )
 
 
 def unavailable_for(pod: Object, min_ready_seconds: int, now: float) -> float | None:

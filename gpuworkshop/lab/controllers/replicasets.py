@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from gpuworkshop.lab.api.kinds import POD, REPLICA_SET
+from gpuworkshop.lab.api.kinds import POD, REPLICA_SET, Kind
 from gpuworkshop.lab.api.objects import (
     Object,
     annotations_of,
@@ -25,7 +25,7 @@ from gpuworkshop.lab.controllers.conditions import (
     without_condition,
     write_status,
 )
-from gpuworkshop.lab.controllers.loop import Controller, Key, key_of_controller, own_key
+from gpuworkshop.lab.controllers.loop import Controller, Key, Keys, key_of_controller, own_key
 from gpuworkshop.lab.controllers.pods import (
     create_pod,
     delete_pod,
@@ -52,7 +52,7 @@ class ReplicaSetController(Controller):
     """Makes and deletes the pods of ReplicaSets."""
 
     name = "replicaset-controller"
-    watches = {REPLICA_SET: own_key, POD: _pod_keys}
+    watches: Mapping[Kind, Keys] = {REPLICA_SET: own_key, POD: _pod_keys}
 
     def reconcile(self, registry: Registry, key: Key) -> float | None:
         """Make or delete a burst of pods, and count them."""
@@ -98,9 +98,7 @@ class ReplicaSetController(Controller):
         conditions = conditions_of(owner)
         if failure:
             reason = "FailedCreate" if len(pods) < int(owner["spec"].get("replicas", 1)) else "FailedDelete"
-            conditions = with_condition(
-                conditions, "ReplicaFailure", "True", reason, failure.message, now
-            )
+            conditions = with_condition(conditions, "ReplicaFailure", "True", reason, failure.message, now)
         else:
             conditions = without_condition(conditions, "ReplicaFailure")
         if conditions:

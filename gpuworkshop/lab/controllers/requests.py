@@ -1,10 +1,9 @@
-"""What a pod asks for: the sum of its containers, or the largest of its init containers where that is more."""
+"""What a pod asks for: the sum of its containers, or its largest init container where that is more."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
-from functools import lru_cache
 from typing import Any
 
 from gpuworkshop.lab.api.objects import Object
@@ -13,15 +12,17 @@ from gpuworkshop.lab.api.quantities import parse
 Amounts = dict[str, Decimal]
 
 
-@lru_cache(maxsize=4096)
-def amount(text: str) -> Decimal:
-    """A quantity's exact value; few different ones are ever seen."""
-    return parse(text)
+def amount(text: str | int | float) -> Decimal:
+    """A quantity's exact value; nonsense, which validation refuses, is 0."""
+    try:
+        return parse(text)
+    except ValueError:
+        return Decimal()
 
 
 def amounts(listed: Mapping[str, Any] | None) -> Amounts:
     """A list of resources, such as `limits`, in numbers."""
-    return {name: amount(str(value)) for name, value in (listed or {}).items()}
+    return {name: amount(value) for name, value in (listed or {}).items()}
 
 
 def pod_requests(pod: Object) -> Amounts:
@@ -42,7 +43,7 @@ def pod_total(pod: Object, side: str) -> Amounts:
         else:
             asked = {name: asked[name] + total.get(name, 0) for name in asked}
         largest |= {name: max(asked[name], largest.get(name, Decimal())) for name in asked}
-    for container in spec["containers"]:
+    for container in spec.get("containers") or ():
         add(total, amounts((container.get("resources") or {}).get(side)))
     total |= {name: max(largest[name], total.get(name, Decimal())) for name in largest}
     add(total, amounts(spec.get("overhead")))

@@ -122,4 +122,3 @@ def proportional(bounds: Bounds, replica_sets: Sequence[Object]) -> dict[str, in
         first = name_of(ordered[0])
         sizes[first] = max(0, sizes[first] + left)
     return sizes
-

@@ -1,4 +1,4 @@
-"""Label selectors as objects carry them: `matchLabels`, `matchExpressions`, and the terms of a node affinity."""
+"""Label selectors as objects carry them: `matchLabels`, `matchExpressions`, terms of a node affinity."""
 
 from __future__ import annotations
 

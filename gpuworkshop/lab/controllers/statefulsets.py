@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gpuworkshop.lab.api.kinds import CONTROLLER_REVISION, POD, STATEFUL_SET
+from gpuworkshop.lab.api.kinds import CONTROLLER_REVISION, POD, STATEFUL_SET, Kind
 from gpuworkshop.lab.api.objects import Object, controller_of, is_deleted, meta, name_of, uid_of
 from gpuworkshop.lab.api.registry import Registry
 from gpuworkshop.lab.controllers import history
 from gpuworkshop.lab.controllers.claims import claim, claimants
 from gpuworkshop.lab.controllers.conditions import counted, write_status
-from gpuworkshop.lab.controllers.loop import Controller, Key, key_of_controller, own_key
+from gpuworkshop.lab.controllers.loop import Controller, Key, Keys, key_of_controller, own_key
 from gpuworkshop.lab.controllers.pods import create_pod, delete_pod, is_finished, is_ready, unavailable_for
 from gpuworkshop.lab.controllers.stateful_pods import (
     new_stateful_pod,
@@ -32,7 +32,7 @@ class StatefulSetController(Controller):
     """Keeps the pods of StatefulSets."""
 
     name = "statefulset-controller"
-    watches = {
+    watches: Mapping[Kind, Keys] = {
         STATEFUL_SET: own_key,
         POD: _pod_keys,
         CONTROLLER_REVISION: key_of_controller(STATEFUL_SET),
@@ -84,9 +84,7 @@ class _Look:
     def __post_init__(self) -> None:
         spec = self.owner["spec"]
         claimed = claim(self.registry, POD, self.owner)
-        self.pods = {
-            ordinal: pod for pod in claimed if (ordinal := ordinal_of(self.owner, pod)) is not None
-        }
+        self.pods = {ordinal: pod for pod in claimed if (ordinal := ordinal_of(self.owner, pod)) is not None}
         self.ordinals = ordinals(self.owner)
         self.in_order = spec.get("podManagementPolicy", "OrderedReady") == "OrderedReady"
         self.minimum = int(spec.get("minReadySeconds") or 0)

@@ -22,7 +22,7 @@ def normalised(template: Any) -> Any:
 
 
 def template_hash(template: Any, collisions: int = 0) -> str:
-    """A short name of a template, the same for the same one: FNV-1a, in the letters that names are made of."""
+    """A short name of a template, the same for the same one: FNV-1a, in the letters of names."""
     digest = 2_166_136_261
     for byte in msgspec.json.encode([normalised(template), collisions], order="deterministic"):
         digest = (digest ^ byte) * 16_777_619 & 0xFFFFFFFF

@@ -63,9 +63,8 @@ async def execute(
         setting = worker.setting = set_up(pod, worker.spec, on_disk=True)
     words = pod.folder.rewritten(worker.spec, command)
     spawner = pod.host.lab.spawner
-    return await executions.execute(
-        spawner, words, setting.command_env(), setting.folder, stdin=stdin, tty=tty
-    )
+    env = {**setting.command_env(), **worker.mark}
+    return await executions.execute(spawner, words, env, setting.folder, stdin=stdin, tty=tty)
 
 
 def attach(pod: PodWorker, container: str, *, stdin: bool, tty: bool) -> Execution:

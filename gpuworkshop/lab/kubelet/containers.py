@@ -16,7 +16,7 @@ from gpuworkshop.lab.kubelet.executions import execute, not_found, program_of
 from gpuworkshop.lab.kubelet.host import Owner
 from gpuworkshop.lab.kubelet.records import Record
 from gpuworkshop.lab.kubelet.setting import Setting, set_up
-from gpuworkshop.lab.kubelet.spawn import CONTAINER_MARK, exit_code, signal_group
+from gpuworkshop.lab.kubelet.spawn import CONTAINER_MARK, Child
 from gpuworkshop.lab.kubelet.stdio import Stdio
 from gpuworkshop.lab.kubelet.volumes import Missing
 
@@ -36,7 +36,7 @@ class ContainerWorker:
         self.life: asyncio.Task[int] | None = None
         self.begun = asyncio.Event()  # it has started up, or is to end
         self._owner = owner
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: Child | None = None
         self._stopping = asyncio.Event()
         self._kill: asyncio.TimerHandle | None = None
         self._failures = 0
@@ -51,6 +51,11 @@ class ContainerWorker:
     def address(self) -> str:
         """The pod's address."""
         return self._owner.address
+
+    @property
+    def mark(self) -> dict[str, str]:
+        """The variable by which the processes of this life are known."""
+        return {CONTAINER_MARK: self.record.id.rpartition("/")[2]}
 
     async def run(self, policy: str) -> None:
         """Live, again and again as the restart policy has it, until it ends for good or is stopped."""
@@ -82,9 +87,9 @@ class ContainerWorker:
         if self._kill is not None:
             self._kill.cancel()
         elif grace_s > 0:
-            signal_group(self._process, signal.SIGTERM)
+            self._process.signal(signal.SIGTERM)
         loop = asyncio.get_running_loop()
-        self._kill = loop.call_later(grace_s, signal_group, self._process, signal.SIGKILL)
+        self._kill = loop.call_later(grace_s, self._process.signal, signal.SIGKILL)
 
     async def _live(self) -> int:
         """One life; returns the exit code."""
@@ -114,6 +119,8 @@ class ContainerWorker:
             self._begin(PAUSED)
         self.probed(started=True, ready=True)
         await self._stopping.wait()
+        if self._owner.folder.path.exists():  # somebody has run commands in it
+            self._kill_rest()
         return self._ended(0, "Completed")
 
     async def _run(self, launch: images.Launch, setting: Setting) -> int:
@@ -128,14 +135,14 @@ class ContainerWorker:
             )
             self._event("Warning", "Failed", f"Error: {why}")
             return self._ended(NO_SUCH_PROGRAM, "StartError", why)
-        mark, life = self.record.id.rpartition("/")[2], self.record.restarts
+        life = self.record.restarts
         self.stdio = Stdio(logs.ContainerLog(self._owner.folder.log(self.name, life)))
         logs.forget(self._owner.folder.log(self.name, life - 2))
         try:
             self._process = await self.stdio.start(
                 self._owner.host.lab.spawner,
                 [program, *launch.command[1:]],
-                {**env, CONTAINER_MARK: mark},
+                {**env, **self.mark},
                 setting.folder,
                 stdin=bool(self.spec.get("stdin")),
                 tty=bool(self.spec.get("tty")),
@@ -144,19 +151,18 @@ class ContainerWorker:
             await self.stdio.finish()
             self._event("Warning", "Failed", f"Error: {error}")
             return self._ended(NO_SUCH_PROGRAM, "StartError", str(error))
-        return await self._watch(self._process, self.stdio, mark)
+        return await self._watch(self._process, self.stdio)
 
-    async def _watch(self, process: asyncio.subprocess.Process, stdio: Stdio, mark: str) -> int:
+    async def _watch(self, process: Child, stdio: Stdio) -> int:
         """Follow a process to its end, and leave nothing of it behind."""
         probing = asyncio.create_task(probes.watch(self))
         if self._stopping.is_set():  # it was told so while it was being started
             self._end_process(0)
         try:
-            code = exit_code(await process.wait())
+            code = await process.wait()
         finally:
             probing.cancel()
-            signal_group(process, signal.SIGKILL)
-            guard.kill_marked(f"{CONTAINER_MARK}={mark}")
+            self._kill_rest()
             self._process = None
             if self._kill is not None:
                 self._kill.cancel()
@@ -164,6 +170,11 @@ class ContainerWorker:
         await asyncio.gather(probing, return_exceptions=True)
         await stdio.finish()
         return self._ended(code, "Completed" if code == 0 else "Error")
+
+    def _kill_rest(self) -> None:
+        """End whatever was started in the container and still runs."""
+        for name, value in self.mark.items():
+            guard.kill_marked(f"{name}={value}")
 
     async def _back_off(self) -> None:
         """Wait before it is started again, longer each time, unless it has lived long."""
@@ -185,7 +196,7 @@ class ContainerWorker:
     async def probe_command(self, command: Sequence[str]) -> tuple[int, str]:
         """Run a command in the container: its exit code and what it printed."""
         assert self.setting is not None  # noqa: S101 - only what has started is probed
-        env, folder = self.setting.command_env(), self.setting.folder
+        env, folder = {**self.setting.command_env(), **self.mark}, self.setting.folder
         words = self._owner.folder.rewritten(self.spec, command)
         begun = await execute(self._owner.host.lab.spawner, words, env, folder, stdin=False, tty=False)
         assert begun.stderr is not None  # noqa: S101 - it has no terminal
@@ -218,7 +229,7 @@ class ContainerWorker:
     def reload(self) -> None:
         """Have it read its configuration again."""
         if self._process is not None:
-            signal_group(self._process, signal.SIGHUP)
+            self._process.signal(signal.SIGHUP)
 
     def _begin(self, about: str) -> None:
         self.record.begin(self._owner.host.lab.time())

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 from gpuworkshop.lab.kubelet import terminal
-from gpuworkshop.lab.kubelet.spawn import Spawner, exit_code, find_program, signal_group
+from gpuworkshop.lab.kubelet.spawn import Child, Spawner, find_program
 from gpuworkshop.lab.kubelet.stdio import Stdio, start_on
 
 NOT_FOUND = 127
@@ -19,7 +19,7 @@ NEVER_THE_MACHINES = ("nvidia-smi",)
 class Command:
     """A process in a container."""
 
-    def __init__(self, process: asyncio.subprocess.Process, outside: int | None = None) -> None:
+    def __init__(self, process: Child, outside: int | None = None) -> None:
         self._process, self._outside = process, outside
         self.stdin = process.stdin
         self.stdout = process.stdout or asyncio.StreamReader()
@@ -37,7 +37,7 @@ class Command:
 
     async def wait(self) -> int:
         """Its exit code, 128 + n after signal n."""
-        code = exit_code(await self._process.wait())
+        code = await self._process.wait()
         if self._outside is not None and self.stdin is not None:
             self.stdin.close()
         return code
@@ -49,7 +49,7 @@ class Command:
 
     def kill(self) -> None:
         """End it with all that it has started."""
-        signal_group(self._process, signal.SIGKILL)
+        self._process.signal(signal.SIGKILL)
 
 
 class Refusal:

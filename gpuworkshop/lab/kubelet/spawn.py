@@ -33,6 +33,42 @@ class Terminal:
     outside: int
 
 
+class _Protocol(asyncio.subprocess.SubprocessStreamProtocol):
+    """Tells of the end of the process itself; asyncio waits for that of its pipes, which others may hold."""
+
+    def __init__(self, limit: int, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(limit, loop)
+        self.exited: asyncio.Future[None] = loop.create_future()
+
+    def process_exited(self) -> None:
+        super().process_exited()
+        self.exited.set_result(None)
+
+
+class Child:
+    """A process and its pipes; each is None where there is a terminal, or nothing."""
+
+    def __init__(self, transport: asyncio.SubprocessTransport, protocol: _Protocol) -> None:
+        self.pid = transport.get_pid()
+        self.stdin, self.stdout, self.stderr = protocol.stdin, protocol.stdout, protocol.stderr
+        self._transport, self._exited = transport, protocol.exited
+
+    async def wait(self) -> int:
+        """Wait for its end; the exit code as a container's, 128 + n after signal n."""
+        await asyncio.shield(self._exited)
+        code = self._transport.get_returncode() or 0
+        return 128 - code if code < 0 else code
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to it and to what it has started in its group; nothing if they are gone."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, number)
+
+    def close(self) -> None:
+        """Close the pipes, whoever else holds their other ends."""
+        self._transport.close()
+
+
 class Spawner:
     """Starts processes marked as those of the lab in the state folder `state`, and ends what is left."""
 
@@ -74,7 +110,7 @@ class Spawner:
         *,
         stdin: bool = False,
         terminal: Terminal | None = None,
-    ) -> asyncio.subprocess.Process:
+    ) -> Child:
         """Start `command`, whose program is an absolute path, in `folder`; its output comes by pipes.
 
         With a terminal, all three streams are the terminal's inner end.
@@ -82,7 +118,9 @@ class Spawner:
         inner = terminal.inside if terminal else None
         if terminal:
             command = [sys.executable, "-I", "-S", ctty.__file__, *command]
-        return await asyncio.create_subprocess_exec(
+        loop = asyncio.get_running_loop()
+        transport, protocol = await loop.subprocess_exec(
+            lambda: _Protocol(STREAM_LIMIT, loop),
             *(sys.executable, "-I", "-S", tether.__file__, str(os.getpid()), *command),
             stdin=inner or (asyncio.subprocess.PIPE if stdin else asyncio.subprocess.DEVNULL),
             stdout=inner or asyncio.subprocess.PIPE,
@@ -90,19 +128,8 @@ class Spawner:
             env={**env, **self._marks},
             cwd=folder,
             start_new_session=True,
-            limit=STREAM_LIMIT,
         )
-
-
-def signal_group(process: asyncio.subprocess.Process, number: signal.Signals) -> None:
-    """Send a signal to the process and what it has started in its group; nothing if they are gone."""
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, number)
-
-
-def exit_code(returncode: int) -> int:
-    """A process's code as a container's: 128 + n after signal n."""
-    return 128 - returncode if returncode < 0 else returncode
+        return Child(transport, protocol)
 
 
 def find_program(name: str, path: str, folder: Path) -> str | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from gpuworkshop.lab.kubelet import terminal
 from gpuworkshop.lab.kubelet.logs import ContainerLog
-from gpuworkshop.lab.kubelet.spawn import Spawner, Terminal
+from gpuworkshop.lab.kubelet.spawn import Child, Spawner, Terminal
 
 DRAIN_S = 1.0
 CHUNK = 65_536
@@ -24,6 +24,7 @@ class Stdio:
         self.stdin: asyncio.StreamWriter | None = None
         self.outside: int | None = None
         self._attached: list[dict[str, asyncio.StreamReader]] = []
+        self._child: Child | None = None
         self._pumps: list[asyncio.Task[None]] = []
 
     async def start(
@@ -35,7 +36,7 @@ class Stdio:
         *,
         stdin: bool,
         tty: bool,
-    ) -> asyncio.subprocess.Process:
+    ) -> Child:
         """Start the container's process with these streams."""
         if tty:
             pair = terminal.open_terminal()
@@ -46,9 +47,9 @@ class Stdio:
         else:
             process = await spawner.start(command, env, folder, stdin=stdin)
             self.stdin = process.stdin
-            assert process.stdout  # noqa: S101 - the spawner has made pipes of both
-            assert process.stderr  # noqa: S101
-            readers = {"stdout": process.stdout, "stderr": process.stderr}
+            pipes = {"stdout": process.stdout, "stderr": process.stderr}
+            readers = {stream: reader for stream, reader in pipes.items() if reader is not None}
+        self._child = process
         self._pumps = [asyncio.create_task(self._pump(*each)) for each in readers.items()]
         return process
 
@@ -67,6 +68,8 @@ class Stdio:
             await asyncio.gather(*late, return_exceptions=True)
         if self.stdin is not None:
             self.stdin.close()
+        if self._child is not None:
+            self._child.close()
         self.log.close()
         for readers in self._attached:
             for reader in readers.values():
@@ -82,7 +85,7 @@ class Stdio:
 
 async def start_on(
     spawner: Spawner, pair: Terminal, command: Sequence[str], env: Mapping[str, str], folder: Path
-) -> asyncio.subprocess.Process:
+) -> Child:
     """Start a command on the inner end of a terminal, which is closed here then."""
     try:
         return await spawner.start(command, {"TERM": "xterm", **env}, folder, terminal=pair)

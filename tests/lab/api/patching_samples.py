@@ -17,13 +17,19 @@ LATER = NOW + 60
 NAMES = st.sampled_from(["a", "b", "c"])
 SCALARS = st.one_of(st.integers(2, 5), st.sampled_from(["x", "y"]))
 JSON = st.recursive(
-    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3), max_leaves=12
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3),
+    max_leaves=12,
 )
 MAPPINGS = st.dictionaries(NAMES, JSON, max_size=3)
 
 
 def config_map(**data: str) -> Object:
-    found: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings", "namespace": "x"}}
+    found: Object = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "settings", "namespace": "x"},
+    }
     return {**found, "data": data} if data else found
 
 
@@ -32,7 +38,10 @@ def container(name: str = "web", image: str = "nginx:1.27", **more: Any) -> Obje
 
 
 def deployment(*containers: Object, **spec: Any) -> Object:
-    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": list(containers or [container()])}}
+    template = {
+        "metadata": {"labels": {"app": "web"}},
+        "spec": {"containers": list(containers or [container()])},
+    }
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -47,7 +56,9 @@ def pod_spec(obj: Object) -> Object:
     return found
 
 
-def _container(name: str, image: str, env: dict[str, str], ports: list[int], limits: dict[str, str]) -> Object:
+def _container(
+    name: str, image: str, env: dict[str, str], ports: list[int], limits: dict[str, str]
+) -> Object:
     found = container(name, image)
     if env:
         found["env"] = [{"name": key, "value": value} for key, value in env.items()]
@@ -71,7 +82,9 @@ CONTAINERS = st.builds(
 
 @st.composite
 def deployments(draw: st.DrawFn) -> Object:
-    containers = draw(st.lists(CONTAINERS, min_size=1, max_size=3, unique_by=lambda found: str(found["name"])))
+    containers = draw(
+        st.lists(CONTAINERS, min_size=1, max_size=3, unique_by=lambda found: str(found["name"]))
+    )
     obj = deployment(*containers, **draw(st.fixed_dictionaries({}, optional={"replicas": st.integers(1, 3)})))
     if labels := draw(st.dictionaries(NAMES, VALUES, max_size=2)):
         obj["metadata"]["labels"] = labels

@@ -89,20 +89,22 @@ def test_an_operation_that_does_not_fit_is_invalid(operation: dict[str, Any]) ->
 
 @pytest.mark.parametrize("patch", [{"op": "add"}, "text", 5, None, ["x"], [None]])
 def test_what_is_no_list_of_operations_is_a_bad_request(patch: object) -> None:
-    with pytest.raises(ApiError, match="^error decoding patch: json: cannot unmarshal") as refused:
+    with pytest.raises(ApiError, match=r"^error decoding patch: json: cannot unmarshal") as refused:
         json_patch(deployment(), patch, DEPLOYMENT, "web")
     assert refused.value.code == 400
 
 
 def test_too_many_operations() -> None:
     patch = [{"op": "test", "path": "", "value": {}}] * (MOST_OPERATIONS + 1)
-    with pytest.raises(ApiError, match="maximum operations in a JSON patch is 10000, got 10001") as refused:
+    with pytest.raises(ApiError, match="patch is 10000, got 10001") as refused:
         json_patch({}, patch, DEPLOYMENT, "web")
     assert refused.value.code == 413
 
 
 def test_the_whole_must_stay_an_object() -> None:
-    with pytest.raises(ApiError, match='Deployment.apps "web" is invalid: patch: Invalid value: 1') as refused:
+    with pytest.raises(
+        ApiError, match=r'Deployment\.apps "web" is invalid: patch: Invalid value: 1'
+    ) as refused:
         patched(deployment(), {"op": "replace", "path": "", "value": 1})
     assert refused.value.code == 422
 
@@ -116,7 +118,9 @@ def test_null_unsets_a_typed_field_and_stays_in_a_custom_one() -> None:
 def test_merge_patch_of_label_and_scale() -> None:
     live = deployment(replicas=1)
     live["metadata"]["labels"] = {"a": "1", "b": "2"}
-    new = merge_patch(live, {"metadata": {"labels": {"a": "3", "b": None, "c": "4"}}, "spec": {"replicas": 5}})
+    new = merge_patch(
+        live, {"metadata": {"labels": {"a": "3", "b": None, "c": "4"}}, "spec": {"replicas": 5}}
+    )
     assert new["metadata"]["labels"] == {"a": "3", "c": "4"}
     assert new["spec"]["replicas"] == 5
     assert new["spec"]["template"] == live["spec"]["template"]

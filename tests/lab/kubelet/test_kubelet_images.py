@@ -200,9 +200,9 @@ def test_broken_configuration_is_left_to_prometheus(
 
 
 @pytest.mark.real
-def test_real_prometheus_runs_in_a_pod_and_reloads() -> None:
+def test_real_prometheus_runs_in_a_pod_and_reloads(prometheus: Path, settings: Settings) -> None:
     async def test(lab: KubeletLab) -> None:
-        (lab.state / "tools").symlink_to(Path(__file__).parents[3] / ".workshop" / "tools")
+        (lab.state / "tools").symlink_to(settings.tools)
         lab.put(CONFIG_MAP, "prometheus", data={"prometheus.yml": "scrape_configs: []\n"})
         main = {
             "name": "main",
@@ -217,8 +217,7 @@ def test_real_prometheus_runs_in_a_pod_and_reloads() -> None:
             live["data"] = {"prometheus.yml": "scrape_configs: [{job_name: added}]\n"}
 
         lab.registry.modify(CONFIG_MAP, "default", "prometheus", change)
-        reading = lab.log("prometheus", follow=False)
-        assert b"Server is ready" in await reading
+        assert b"Server is ready" in await lab.log("prometheus")
         async with asyncio.timeout(20):
             while "added" not in await _config(lab):
                 await asyncio.sleep(0.05)  # Prometheus tells nobody that it has reloaded

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import kubelet_process
 import pytest
-from kubelet_lab import NODE_NAME, KubeletLab
+from kubelet_lab import NODE_NAME, KubeletLab, pause
 
+from gpuworkshop.lab.api.kinds import POD
 from gpuworkshop.lab.kubelet import guard
 from gpuworkshop.lab.kubelet.devices import Devices
 from gpuworkshop.lab.kubelet.spawn import MARK, Spawner
@@ -43,16 +44,22 @@ def _process(state: Path) -> Iterator[subprocess.Popen[bytes]]:
             process.kill()
 
 
-def _all_gone(pids: list[int], within_s: float = 20.0) -> bool:
-    """Whether all of these processes end in time."""
-    deadline = time.monotonic() + within_s
-    for pid in pids:
-        with suppress(ProcessLookupError):
-            handle = os.pidfd_open(pid)
-            ended, _, _ = select.select([handle], [], [], max(0.0, deadline - time.monotonic()))
-            os.close(handle)
-            if not ended:
-                return False
+def _ends(pid: int, within_s: float = 20.0) -> bool:
+    """Whether the process ends in time."""
+    with suppress(ProcessLookupError):
+        handle = os.pidfd_open(pid)
+        ended, _, _ = select.select([handle], [], [], within_s)
+        os.close(handle)
+        return bool(ended)
+    return True
+
+
+def _none_is_left(state: Path) -> bool:
+    """Whether all processes of the lab's pods end in time, also those that come while others end."""
+    deadline = time.monotonic() + 20.0
+    while left := guard.marked(_mark(state)):
+        if not _ends(left[0], max(0.0, deadline - time.monotonic())):
+            return False
     return True
 
 
@@ -67,8 +74,7 @@ def test_killed_lab_leaves_no_process_and_its_pods_go_on(state: Path) -> None:
         assert {found.pid for found in reaper.find(state)} >= set(left)  # so that ./stop.sh ends them too
         process.kill()
         process.wait()
-        assert _all_gone(left)
-    assert guard.marked(_mark(state)) == []
+        assert _none_is_left(state)
     asyncio.run(_goes_on(state))
     assert guard.marked(_mark(state)) == []
 
@@ -112,7 +118,7 @@ def test_start_ends_what_is_left_even_if_the_guard_was_killed_too(state: Path) -
 
         asyncio.run(begin())
         process.wait()
-        assert _all_gone(left)
+        assert _none_is_left(state)
 
 
 def test_graceful_end_leaves_the_pods_as_they_were(state: Path) -> None:
@@ -124,8 +130,6 @@ def test_graceful_end_leaves_the_pods_as_they_were(state: Path) -> None:
                 "app", {"name": "main", "image": "busybox", "args": ["sh", "-c", kubelet_process.STUBBORN]}
             )
             await lab.logged("app", b"up\n")
-            left = guard.marked(_mark(state))
-        assert _all_gone(left)
         assert guard.marked(_mark(state)) == []
         assert lab.get("app")["status"]["phase"] == "Running"
         async with lab.running():
@@ -146,6 +150,25 @@ def test_end_of_a_container_takes_along_what_it_has_started(state: Path) -> None
                 restartPolicy="Never",
             )
             await lab.phase("app", "Succeeded")
-            assert _all_gone([int(await lab.log("app"))])
+            assert _ends(int(await lab.log("app")))
+
+    asyncio.run(test())
+
+
+def test_commands_end_with_the_pause_that_they_ran_in(state: Path) -> None:
+    async def test() -> None:
+        lab = KubeletLab(state)
+        async with lab.running():
+            lab.node()
+            lab.pod("web", pause())
+            await lab.ready("web")
+            command = ["sh", "-c", "setsid sleep 600 >/dev/null 2>&1 & echo $!"]
+            begun = await lab.kubelets.execute(lab.get("web"), "main", command, stdin=False, tty=False)
+            assert await begun.wait() == 0
+            started = int(await begun.stdout.readline())
+            assert started in guard.marked(_mark(state))
+            lab.registry.delete(POD, "default", "web")
+            await lab.gone("web")
+            assert _ends(started)
 
     asyncio.run(test())

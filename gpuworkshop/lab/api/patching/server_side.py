@@ -88,7 +88,7 @@ def _untracked(live: Object, shape: Shape) -> Entry:
 def _applied(live: Object, wanted: _Applied, last: Entry | None, others: Sequence[Entry]) -> Object:
     new: Object = merged(live, wanted.config, wanted.shape)
     if last is not None:
-        kept: Fields = wanted.entry.fields
+        kept = union(wanted.entry.fields, {"f:metadata": {}})  # an object always has metadata
         for entry in others:
             kept = union(kept, entry.fields)
         new = pruned(new, last.fields, kept, wanted.shape)

@@ -1,0 +1,168 @@
+"""OpenAPI v3 of what is served: enough for kubectl's apply, diff, explain and validation, and for helm."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from gpuworkshop.lab.api.kinds import Kind
+from gpuworkshop.lab.api.wire import schema
+from gpuworkshop.lab.api.wire.schema import Field, fields_of
+
+Document = dict[str, Any]
+SAYS = "Simulated by gpuworkshop's lab; the Kubernetes API reference describes the field."
+_META = "k8s.io.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+_SCALARS: Mapping[str, Document] = {
+    "string": {"type": "string"},
+    "bool": {"type": "boolean"},
+    "int32": {"type": "integer", "format": "int32"},
+    "int64": {"type": "integer", "format": "int64"},
+    "bytes": {"type": "string", "format": "byte"},
+    schema.QUANTITY: {"oneOf": [{"type": "string"}, {"type": "number"}]},
+    schema.INT_OR_STRING: {"type": "string", "format": "int-or-string"},
+    schema.TIME: {"type": "string", "format": "date-time"},
+    schema.MICRO_TIME: {"type": "string", "format": "date-time"},
+    schema.FIELDS_V1: {"type": "object"},
+    schema.RAW_EXTENSION: {"type": "object"},
+}
+_PARAMETERS = [
+    {"name": name, "in": "query", "schema": {"type": "string", "uniqueItems": True}}
+    for name in ("dryRun", "fieldManager", "fieldValidation")
+]
+_PATCHES = ("apply-patch+yaml", "json-patch+json", "merge-patch+json", "strategic-merge-patch+json")
+
+
+def root(kinds: Iterable[Kind], salt: str = "") -> Document:
+    """`/openapi/v3`: a document for each group and version; `salt` changes when a CRD's schema does."""
+    paths = {}
+    for kind in kinds:
+        path = f"apis/{kind.api_version}" if kind.group else f"api/{kind.version}"
+        digest = hashlib.sha256(f"{path}{salt}".encode()).hexdigest().upper()
+        paths[path] = {"serverRelativeURL": f"/openapi/v3/{path}?hash={digest}"}
+    return {"paths": paths}
+
+
+def document(
+    kinds: Iterable[Kind], group: str, version: str, custom: Mapping[str, Document]
+) -> Document | None:
+    """The document of a group and version; None for one that is not served.
+
+    `custom` has the openAPIV3Schema of each custom kind, by its plural.
+    """
+    served = [kind for kind in kinds if (kind.group, kind.version) == (group, version)]
+    if not served:
+        return None
+    schemas: dict[str, Document] = {}
+    paths: dict[str, Document] = {}
+    for kind in served:
+        name = _name(kind)
+        if kind.message:
+            _add_message(kind.message, schemas)
+            schemas[name] = {**schemas[kind.message]}
+        else:
+            schemas[name] = _custom(custom.get(kind.plural) or {"type": "object"}, schemas)
+        schemas[name]["properties"] = {**_type_meta(), **schemas[name].get("properties", {})}
+        schemas[name]["x-kubernetes-group-version-kind"] = [_gvk(kind)]
+        paths |= _paths(kind, name)
+    return {
+        "openapi": "3.0.0",
+        "info": {"title": "gpuworkshop lab, a simulated Kubernetes", "version": "unversioned"},
+        "paths": paths,
+        "components": {"schemas": schemas},
+    }
+
+
+def _name(kind: Kind) -> str:
+    """The schema's name: kubectl takes those of the sources, in the reversed domain form."""
+    group = kind.group or "core"
+    return f"io.gpuworkshop.lab.{group}.{kind.version}.{kind.kind}"
+
+
+def _gvk(kind: Kind) -> dict[str, str]:
+    return {"group": kind.group, "version": kind.version, "kind": kind.kind}
+
+
+def _type_meta() -> dict[str, Document]:
+    return {name: {"type": "string", "description": SAYS} for name in ("apiVersion", "kind")}
+
+
+def _custom(found: Document, schemas: dict[str, Document]) -> Document:
+    _add_message(_META, schemas)
+    described = {"type": "object", "description": SAYS, **found}
+    properties = dict(described.get("properties") or {})
+    properties["metadata"] = {"allOf": [_reference(_META)], "description": SAYS}
+    return {**described, "properties": properties}
+
+
+def _add_message(message: str, schemas: dict[str, Document]) -> None:
+    if message in schemas:
+        return
+    schemas[message] = {"type": "object", "description": SAYS}
+    schemas[message]["properties"] = {
+        field.name: _property(field, schemas) for field in fields_of(message).values()
+    }
+
+
+def _property(field: Field, schemas: dict[str, Document]) -> Document:
+    if field.message:
+        _add_message(field.message, schemas)
+        item: Document = {"allOf": [_reference(field.message)]} if not field.repeated else _reference(field.message)
+        if field.message and not (field.repeated or field.map):
+            item["default"] = {}
+    else:
+        item = dict(_SCALARS[field.type])
+    if field.map:
+        item = {"type": "object", "additionalProperties": item}
+    elif field.repeated:
+        item = {"type": "array", "items": item, **_list_type(field)}
+    if field.patch_merge_key:
+        item["x-kubernetes-patch-merge-key"] = field.patch_merge_key
+    if field.patch_merge_key or field.patch_merge_primitive:
+        item["x-kubernetes-patch-strategy"] = "merge"
+    if field.atomic and not field.repeated:
+        item["x-kubernetes-map-type"] = "atomic"
+    return {**item, "description": SAYS}
+
+
+def _list_type(field: Field) -> Document:
+    if field.merge_keys:
+        return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(field.merge_keys)}
+    return {"x-kubernetes-list-type": "set" if field.set else "atomic"}
+
+
+def _reference(message: str) -> Document:
+    return {"$ref": f"#/components/schemas/{message}"}
+
+
+def _paths(kind: Kind, name: str) -> dict[str, Document]:
+    base = f"/apis/{kind.group}/{kind.version}" if kind.group else f"/api/{kind.version}"
+    scope = f"{base}/namespaces/{{namespace}}" if kind.namespaced else base
+    collection = f"{scope}/{kind.plural}"
+    return {
+        collection: {
+            "get": _operation(kind, name, "list"),
+            "post": _operation(kind, name, "post", body=True),
+        },
+        f"{collection}/{{name}}": {
+            "get": _operation(kind, name, "get"),
+            "put": _operation(kind, name, "put", body=True),
+            "patch": _operation(kind, name, "patch", body=True),
+            "delete": _operation(kind, name, "delete"),
+        },
+    }
+
+
+def _operation(kind: Kind, name: str, action: str, body: bool = False) -> Document:
+    content = {"application/json": {"schema": _reference(name)}}
+    operation: Document = {
+        "operationId": f"{action}{kind.group.replace('.', '')}{kind.version}{kind.kind}",
+        "responses": {"200": {"description": "OK", "content": content}},
+        "x-kubernetes-action": action,
+        "x-kubernetes-group-version-kind": _gvk(kind),
+    }
+    if body:
+        operation["parameters"] = _PARAMETERS
+        forms = [f"application/{form}" for form in _PATCHES] if action == "patch" else list(content)
+        operation["requestBody"] = {"content": {form: {"schema": _reference(name)} for form in forms}}
+    return operation
