@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from typing import TYPE_CHECKING
 
 from gpuworkshop.lab.api.kinds import EVENT
@@ -23,6 +22,7 @@ class Recorder:
         self._registry = registry
         self._known: dict[tuple[str, ...], tuple[str, str]] = {}
         self._swept = registry.now()
+        self._last = 0
 
     def record(self, about: Object, kind: str, reason: str, message: str, component: str, host: str) -> None:
         """Record it; while a namespace goes, nothing can be recorded there, which is no error."""
@@ -54,8 +54,10 @@ class Recorder:
             "resourceVersion": meta(about).get("resourceVersion"),
         }
         namespace = namespace_of(about) or "default"
+        # As real names do, they sort in the order in which they came.
+        self._last = max(self._last + 1, int(self._registry.now() * 1e9))
         return {
-            "metadata": {"name": f"{name_of(about)}.{secrets.token_hex(8)}", "namespace": namespace},
+            "metadata": {"name": f"{name_of(about)}.{self._last:x}", "namespace": namespace},
             "involvedObject": {key: value for key, value in involved.items() if value},
             "type": kind,
             "reason": reason,

@@ -1,24 +1,28 @@
 """Quantities of resources, such as `100m`, `1.5Gi` or `2e3`: exact numbers, and the one way to write each.
 
 The API server writes every quantity in its canonical form: the largest suffix that leaves a whole number, in
-the family (binary, decimal, exponent) in which it was given. So `0.5` comes back as `500m`, `1024Mi` as `1Gi`.
+the family (binary, decimal, exponent) in which it was given: `0.5` comes back as `500m`, `1024Mi` as `1Gi`.
 """
 
 from __future__ import annotations
 
 import re
-from decimal import ROUND_UP, Context, Decimal, Inexact
+from decimal import ROUND_UP, Context, Decimal
 from functools import lru_cache
 
 PATTERN = "^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"  # as the API server quotes it in its errors
 
-_BINARY = {suffix: Decimal(1024**power) for power, suffix in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"), 1)}
+_BINARY = {
+    suffix: Decimal(1024**power) for power, suffix in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"), 1)
+}
 _DECIMAL = {
     suffix: Decimal(1).scaleb(3 * power)
     for power, suffix in enumerate(("n", "u", "m", "", "k", "M", "G", "T", "P", "E"), -3)
 }
 _SUFFIXES = {**_DECIMAL, **_BINARY}
-_FORM = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,9}|)", re.ASCII)
+_FORM = re.compile(
+    r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,9}|)", re.ASCII
+)
 _LARGEST = Decimal(2**63 - 1)
 _NANO = Decimal("1e-9")
 _LONGEST = 256  # characters; a longer number is a mistake, and would only cost time

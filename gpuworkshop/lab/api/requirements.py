@@ -60,6 +60,7 @@ class Requirement:
         if self.operator in UNARY:
             return self.key if self.operator == "exists" else f"!{self.key}"
         if self.operator in SET:
-            return f"{self.key} {self.operator} ({','.join(sorted(self.values))})"
+            # The empty value alone is written `(,)`, for `()` holds none.
+            return f"{self.key} {self.operator} ({','.join(sorted(self.values)) or ','})"
         (value,) = self.values
         return f"{self.key}{COMPARING.get(self.operator, self.operator)}{value}"

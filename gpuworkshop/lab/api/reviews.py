@@ -16,6 +16,7 @@ from gpuworkshop.lab.api.objects import Object, meta
 from gpuworkshop.lab.api.problems import Cause, bad_request, invalid
 from gpuworkshop.lab.api.rbac import Authorizer
 from gpuworkshop.lab.api.users import User
+from gpuworkshop.lab.api.wire import strict
 
 
 @dataclass(frozen=True)
@@ -42,9 +43,8 @@ def answer(
 
     Raises ApiError 403 when the user may not ask, 400 and 422 for a question that makes no sense.
     """
+    strict.check_types(kind, review)
     spec = review.get("spec") or {}
-    if not isinstance(spec, dict):
-        raise bad_request("json: cannot unmarshal spec: it is no mapping")
     namespace = (namespace or str(meta(review).get("namespace") or "")) if kind.namespaced else ""
     asked = (user, "create", kind.group, kind.plural, namespace, "")
     if not authorizer.allowed(*asked):

@@ -5,7 +5,7 @@ It listens to the store itself, within the very write, and so is never behind wh
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from typing import Any, TypeVar
@@ -44,6 +44,7 @@ class Index:
         self._within: defaultdict[tuple[str, str], dict[str, Object]] = defaultdict(dict)
         self._on_node: defaultdict[str, dict[str, Object]] = defaultdict(dict)
         self._requested: defaultdict[str, dict[str, Decimal]] = defaultdict(dict)
+        self._siblings: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._exclusive: dict[str, Object] = {}
         self._derived: defaultdict[str, dict[Callable[[Object], Any], Any]] = defaultdict(dict)
         for resource, obj in store.everything():
@@ -82,6 +83,10 @@ class Index:
     def requested(self, node: str) -> Requests:
         """What the pods of a node ask for that have not ended; `pods` is how many they are."""
         return self._requested[node]
+
+    def siblings(self, node: str, controller: str) -> int:
+        """How many of the controller with that UID's pods are bound to the node, and have not ended."""
+        return self._siblings[node][controller]
 
     def exclusive(self) -> Iterable[Object]:
         """The pods that are bound to a node and keep other pods off it by anti-affinity."""
@@ -122,6 +127,7 @@ class Index:
         requested = self._requested[node]
         for name, amount in pod_requests(pod).items():
             requested[name] = requested.get(name, Decimal()) + amount
+        self._siblings[node][(controller_of(pod) or {}).get("uid", "")] += 1
         if ((pod["spec"].get("affinity") or {}).get("podAntiAffinity") or {}).get(REQUIRED):
             self._exclusive[uid] = pod
 
@@ -145,6 +151,7 @@ class Index:
             requested = self._requested[node]
             for name, amount in pod_requests(pod).items():
                 requested[name] -= amount
+            self._siblings[node][(controller_of(pod) or {}).get("uid", "")] -= 1
 
 
 def _is_finished(pod: Object) -> bool:

@@ -12,7 +12,7 @@ from gpuworkshop.lab.api.quantities import format_quantity
 from gpuworkshop.lab.api.registry import Registry
 from gpuworkshop.lab.controllers.index import index_of
 from gpuworkshop.lab.controllers.pods import is_finished
-from gpuworkshop.lab.controllers.requests import Amounts, add, amount, pod_total
+from gpuworkshop.lab.controllers.requests import Amounts, amount, pod_total
 from gpuworkshop.lab.controllers.selection import meets
 
 ONE = Decimal(1)
@@ -20,43 +20,47 @@ PLAIN = ("cpu", "memory", "ephemeral-storage")  # these may be written without `
 
 
 def usage_of(obj: Object, kind: Kind) -> Amounts:
-    """What an object counts for, under every name that a quota may use."""
+    """What an object usage for, under every name that a quota may use."""
     if kind is POD:
         return _of_pod(obj)
-    counts = {kind.plural: ONE} if not kind.group else {}
-    counts[f"count/{kind.resource}"] = ONE
+    usage = {kind.plural: ONE} if not kind.group else {}
+    usage[f"count/{kind.resource}"] = ONE
     if kind is SERVICE:
         spec = obj["spec"]
         ports = len(spec.get("ports") or ())
         exposed = spec.get("type") in ("NodePort", "LoadBalancer")
-        counts["services.nodeports"] = Decimal(ports if exposed else 0)
-        counts["services.loadbalancers"] = ONE if spec.get("type") == "LoadBalancer" else Decimal()
-    return counts
+        usage["services.nodeports"] = Decimal(ports if exposed else 0)
+        usage["services.loadbalancers"] = ONE if spec.get("type") == "LoadBalancer" else Decimal()
+    return usage
 
 
 def _of_pod(pod: Object) -> Amounts:
-    counts = {"count/pods": ONE}
+    usage = {"count/pods": ONE}
     if is_finished(pod):
-        return counts
-    counts["pods"] = ONE
+        return usage
+    usage["pods"] = ONE
     for name, value in pod_total(pod, "requests").items():
-        counts[f"requests.{name}"] = value
+        usage[f"requests.{name}"] = value
         if name in PLAIN:
-            counts[name] = value
+            usage[name] = value
     for name, value in pod_total(pod, "limits").items():
-        counts[f"limits.{name}"] = value
-    return counts
+        usage[f"limits.{name}"] = value
+    return usage
 
 
 def used(registry: Registry, quota: Object) -> Amounts:
     """What the namespace uses of everything that the quota limits."""
     index, namespace = index_of(registry), namespace_of(quota)
     total = {name: Decimal() for name in hard(quota)}
+    scoped = bool(quota["spec"].get("scopes") or quota["spec"].get("scopeSelector"))
     for kind in _kinds(registry, total):
         for obj in index.within(kind, namespace):
-            if counts(quota, kind, obj):
-                usage = index.derived(obj, _of_pod) if kind is POD else usage_of(obj, kind)
-                add(total, {name: usage[name] for name in usage.keys() & total.keys()})
+            if scoped and not counts(quota, kind, obj):
+                continue
+            usage = index.derived(obj, _of_pod) if kind is POD else usage_of(obj, kind)
+            for name in total:
+                if name in usage:
+                    total[name] += usage[name]
     return total
 
 

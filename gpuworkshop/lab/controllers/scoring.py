@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
-from gpuworkshop.lab.api.kinds import POD
 from gpuworkshop.lab.api.objects import Object, controller_of, name_of
 from gpuworkshop.lab.api.registry import Registry
 from gpuworkshop.lab.controllers import node_affinity
@@ -23,7 +21,8 @@ def best(registry: Registry, pod: Object, requests: Mapping[str, Decimal], nodes
     if len(nodes) == 1:
         return nodes[0]
     index = index_of(registry)
-    siblings = _siblings(registry, pod)
+    owner = (controller_of(pod) or {}).get("uid", "")
+    siblings = {name_of(node): index.siblings(name_of(node), owner) for node in nodes}
     liked = {name_of(node): node_affinity.preference(pod["spec"], node) for node in nodes}
     disliked = {name_of(node): _disliked(pod, node) for node in nodes}
 
@@ -36,17 +35,6 @@ def best(registry: Registry, pod: Object, requests: Mapping[str, Decimal], nodes
         return -round(score, 6), index.requested(name).get("pods", Decimal()), name
 
     return min(nodes, key=rank)
-
-
-def _siblings(registry: Registry, pod: Object) -> Counter[str]:
-    """How many pods of the same controller each node has."""
-    reference = controller_of(pod)
-    dependents = index_of(registry).dependents(reference["uid"]) if reference else []
-    return Counter(
-        other["spec"]["nodeName"]
-        for resource, other in dependents
-        if resource == POD.resource and other["spec"].get("nodeName")
-    )
 
 
 def _disliked(pod: Object, node: Object) -> int:

@@ -11,6 +11,7 @@ from gpuworkshop.lab.kubelet import executions, logs
 from gpuworkshop.lab.kubelet.containers import ContainerWorker
 from gpuworkshop.lab.kubelet.pods import PodWorker
 from gpuworkshop.lab.kubelet.setting import set_up
+from gpuworkshop.lab.kubelet.volumes import Missing
 
 
 def container_of(pod: PodWorker, name: str) -> ContainerWorker:
@@ -59,8 +60,11 @@ async def execute(
     worker = _running(pod, container)
     setting = worker.setting
     if setting is None or not setting.folder.exists():  # a pause costs no folder until now
-        pod.make_folder()
-        setting = worker.setting = set_up(pod, worker.spec, on_disk=True)
+        try:
+            pod.make_folder()
+            setting = worker.setting = set_up(pod, worker.spec, on_disk=True)
+        except (Missing, OSError) as error:
+            raise ApiError(500, "InternalError", f"the container's folder cannot be made: {error}") from error
     words = pod.folder.rewritten(worker.spec, command)
     spawner = pod.host.lab.spawner
     env = {**setting.command_env(), **worker.mark}

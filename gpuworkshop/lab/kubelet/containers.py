@@ -12,7 +12,7 @@ from typing import Any
 from gpuworkshop.errors import WorkshopError
 from gpuworkshop.lab.api.objects import name_of, namespace_of, uid_of
 from gpuworkshop.lab.kubelet import guard, images, logs, probes
-from gpuworkshop.lab.kubelet.executions import execute, not_found, program_of
+from gpuworkshop.lab.kubelet.executions import captured, not_found, program_of
 from gpuworkshop.lab.kubelet.host import Owner
 from gpuworkshop.lab.kubelet.records import Record
 from gpuworkshop.lab.kubelet.setting import Setting, set_up
@@ -21,6 +21,7 @@ from gpuworkshop.lab.kubelet.stdio import Stdio
 from gpuworkshop.lab.kubelet.volumes import Missing
 
 NO_SUCH_PROGRAM = 128
+RETRY_S = 10.0  # what this machine lacks may be there then
 PAUSED = "is not run by the lab: a pause stands in for it, and its probes pass"
 LOCAL = "is not pulled: its command runs as a process of this machine"
 
@@ -89,7 +90,7 @@ class ContainerWorker:
         elif grace_s > 0:
             self._process.signal(signal.SIGTERM)
         loop = asyncio.get_running_loop()
-        self._kill = loop.call_later(grace_s, self._process.signal, signal.SIGKILL)
+        self._kill = loop.call_later(grace_s, self._process.kill)
 
     async def _live(self) -> int:
         """One life; returns the exit code."""
@@ -102,14 +103,15 @@ class ContainerWorker:
                     self._owner.changed()  # a rule may take its time
                     launch = await rule(self.setting.situation)
                 break
-            except Missing as missing:
-                self._wait("CreateContainerConfigError", str(missing))
-                self._event("Warning", "Failed", f"Error: {missing}")
-                await self._owner.woken()
+            except (Missing, OSError) as error:
+                config = isinstance(error, Missing)
+                self._wait("CreateContainerConfigError" if config else "CreateContainerError", str(error))
+                self._event("Warning", "Failed", f"Error: {error}")
+                await self._owner.woken(None if config else RETRY_S)
             except WorkshopError as error:  # the tool that the image stands for cannot be had
                 self._wait("ErrImagePull", error.seen)
                 self._event("Warning", "Failed", f'Failed to pull image "{self.spec["image"]}": {error.seen}')
-                await self._owner.woken(self._owner.host.lab.back_off.base)
+                await self._owner.woken(RETRY_S)
         if self._stopping.is_set() or self.setting is None:
             return 0
         return await (self._run(launch, self.setting) if launch else self._pause())
@@ -135,23 +137,28 @@ class ContainerWorker:
             )
             self._event("Warning", "Failed", f"Error: {why}")
             return self._ended(NO_SUCH_PROGRAM, "StartError", why)
-        life = self.record.restarts
-        self.stdio = Stdio(logs.ContainerLog(self._owner.folder.log(self.name, life)))
-        logs.forget(self._owner.folder.log(self.name, life - 2))
         try:
-            self._process = await self.stdio.start(
-                self._owner.host.lab.spawner,
-                [program, *launch.command[1:]],
-                {**env, **self.mark},
-                setting.folder,
-                stdin=bool(self.spec.get("stdin")),
-                tty=bool(self.spec.get("tty")),
-            )
-        except OSError as error:  # such as too many processes, or arguments that are too long
-            await self.stdio.finish()
+            self._process, self.stdio = await self._start([program, *launch.command[1:]], env, setting)
+        except OSError as error:  # such as a full disk, or too many processes
             self._event("Warning", "Failed", f"Error: {error}")
             return self._ended(NO_SUCH_PROGRAM, "StartError", str(error))
         return await self._watch(self._process, self.stdio)
+
+    async def _start(
+        self, command: Sequence[str], env: Mapping[str, str], setting: Setting
+    ) -> tuple[Child, Stdio]:
+        life, folder, wants = self.record.restarts, self._owner.folder, self.spec
+        logs.forget(folder.log(self.name, life - 2))
+        self.stdio = stdio = Stdio(logs.ContainerLog(folder.log(self.name, life)))
+        stdin, tty = bool(wants.get("stdin")), bool(wants.get("tty"))
+        spawner = self._owner.host.lab.spawner
+        try:
+            return await stdio.start(
+                spawner, command, {**env, **self.mark}, setting.folder, stdin=stdin, tty=tty
+            ), stdio
+        except OSError:
+            await stdio.finish()
+            raise
 
     async def _watch(self, process: Child, stdio: Stdio) -> int:
         """Follow a process to its end, and leave nothing of it behind."""
@@ -162,6 +169,7 @@ class ContainerWorker:
             code = await process.wait()
         finally:
             probing.cancel()
+            process.kill()
             self._kill_rest()
             self._process = None
             if self._kill is not None:
@@ -185,26 +193,21 @@ class ContainerWorker:
         if not delay:
             return
         about = f"{name_of(pod)}_{namespace_of(pod)}({uid_of(pod)})"
-        why = f"back-off {delay:g}s restarting failed container={self.name} pod={about}"
-        self._wait("CrashLoopBackOff", why)
-        why = f"Back-off restarting failed container {self.name} in pod {about}"
-        self._event("Warning", "BackOff", why)
+        self._wait(
+            "CrashLoopBackOff", f"back-off {delay:g}s restarting failed container={self.name} pod={about}"
+        )
+        self._event("Warning", "BackOff", f"Back-off restarting failed container {self.name} in pod {about}")
         with suppress(TimeoutError):
             async with asyncio.timeout(delay):
                 await self._stopping.wait()
 
     async def probe_command(self, command: Sequence[str]) -> tuple[int, str]:
         """Run a command in the container: its exit code and what it printed."""
-        assert self.setting is not None  # noqa: S101 - only what has started is probed
-        env, folder = {**self.setting.command_env(), **self.mark}, self.setting.folder
+        if self.setting is None:
+            return 0, ""
         words = self._owner.folder.rewritten(self.spec, command)
-        begun = await execute(self._owner.host.lab.spawner, words, env, folder, stdin=False, tty=False)
-        assert begun.stderr is not None  # noqa: S101 - it has no terminal
-        try:
-            printed, errors = await asyncio.gather(begun.stdout.read(), begun.stderr.read())
-            return await begun.wait(), (printed + errors).decode(errors="replace")
-        finally:
-            begun.kill()
+        env = {**self.setting.command_env(), **self.mark}
+        return await captured(self._owner.host.lab.spawner, words, env, self.setting.folder)
 
     def probed(self, *, started: bool | None = None, ready: bool | None = None) -> None:
         """A probe has found out something new."""

@@ -78,6 +78,12 @@ class Devices:
         if self._held.pop(uid, None):
             self._write()
 
+    def remove(self) -> None:
+        """The node is gone, and its GPUs with it."""
+        self._held.clear()
+        for path in (self.node.path, self._checkpoint, self.node.path.with_suffix(".lock")):
+            path.unlink(missing_ok=True)
+
     def held_by(self, uid: str, container: str) -> list[str]:
         """The devices of a container."""
         held = self._held.get(uid)

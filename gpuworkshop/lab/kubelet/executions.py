@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -49,7 +48,7 @@ class Command:
 
     def kill(self) -> None:
         """End it with all that it has started."""
-        self._process.signal(signal.SIGKILL)
+        self._process.kill()
 
 
 class Refusal:
@@ -134,6 +133,19 @@ async def execute(
     if tty:
         return await Command.on_terminal(spawner, command, env, folder)
     return Command(await spawner.start(command, env, folder, stdin=stdin))
+
+
+async def captured(
+    spawner: Spawner, command: Sequence[str], env: Mapping[str, str], folder: Path
+) -> tuple[int, str]:
+    """Run a command to its end: its exit code, and what it printed; killed when this is cancelled."""
+    begun = await execute(spawner, command, env, folder, stdin=False, tty=False)
+    try:
+        readers = [reader for reader in (begun.stdout, begun.stderr) if reader is not None]
+        printed = await asyncio.gather(*(reader.read() for reader in readers))
+        return await begun.wait(), b"".join(printed).decode(errors="replace")
+    finally:
+        begun.kill()
 
 
 def program_of(name: str, env: Mapping[str, str], folder: Path) -> str | None:

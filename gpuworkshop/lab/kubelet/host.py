@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from gpuworkshop.lab.api.kinds import ENDPOINTS
 from gpuworkshop.lab.api.objects import Object, timestamp
+from gpuworkshop.lab.api.problems import ApiError
 from gpuworkshop.lab.api.registry import Registry
 from gpuworkshop.lab.kubelet.addresses import Addresses
 from gpuworkshop.lab.kubelet.devices import Devices
@@ -79,7 +81,8 @@ class Host:
 
     def event(self, about: Object, kind: str, reason: str, message: str) -> None:
         """Record an Event of this kubelet's."""
-        self.lab.registry.event(about, kind, reason, message, COMPONENT, self.name)
+        with suppress(ApiError):  # a full disk must not end what runs
+            self.lab.registry.event(about, kind, reason, message, COMPONENT, self.name)
 
 
 class Owner(Protocol):

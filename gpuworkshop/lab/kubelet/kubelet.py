@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable
 from pathlib import Path
 
-from gpuworkshop.lab.api.kinds import LEASE, NAMESPACE, NODE, POD
+from gpuworkshop.lab.api.kinds import LEASE, NAMESPACE, NODE, POD, Kind
 from gpuworkshop.lab.api.objects import Object, condition, labels_of, name_of, namespace_of, uid_of
 from gpuworkshop.lab.kubelet import node_status, sharing
 from gpuworkshop.lab.kubelet.devices import Devices
@@ -14,6 +14,7 @@ from gpuworkshop.lab.kubelet.host import Host, Lab
 from gpuworkshop.lab.kubelet.node_status import Machine
 from gpuworkshop.lab.kubelet.pod_resources import PodResourcesServer
 from gpuworkshop.lab.kubelet.pods import OVER, PodWorker
+from gpuworkshop.lab.kubelet.volumes import refers
 from gpuworkshop.lab.simulation import SimulatedNode
 
 LEASE_S = 600
@@ -55,14 +56,22 @@ class Kubelet:
         await asyncio.gather(*(worker.vanish() for worker in self.pods.values()))
         await self._resources.stop()
         self._lab.addresses.release_node(self.name)
+        if self._host.devices:
+            self._host.devices.remove()
 
-    def sources_changed(self, namespace: str) -> None:
-        """A ConfigMap or Secret of a namespace ("" for all) has changed."""
+    def source_changed(self, kind: Kind, source: Object) -> None:
+        """A ConfigMap or Secret has changed."""
         for worker in self.pods.values():
-            if namespace in ("", namespace_of(worker.pod)):
-                worker.sources_changed()
-                if sharing.is_plugin(worker.pod):
+            if namespace_of(source) == namespace_of(worker.pod):
+                worker.source_changed(kind, name_of(source))
+                if sharing.is_plugin(worker.pod) and refers(worker.pod, kind, name_of(source)):
                     self.recount_gpus()
+
+    def beat(self) -> None:
+        """Say that the node lives, and renew the tokens of its pods."""
+        self.post_status()
+        for worker in self.pods.values():
+            worker.refresh()
 
     def take(self, pod: Object) -> None:
         """A pod that is bound to this node is there, or has changed."""

@@ -78,12 +78,8 @@ class ContainerLog:
         for piece in read(self.path, options, position):
             yield cut.take(piece)
         while options.follow and not cut.full:
-            if files == self._files and position >= self._size:
-                if self._closed:
-                    return
-                self._more.clear()
-                await self._more.wait()
-                continue
+            if self._files - files > 1:  # too slow: the file that it read is gone
+                files, position = self._files - 1, 0
             path = self.path if files == self._files else aside(self.path)
             lines, position = _since(path, position)
             for line in lines:
@@ -91,6 +87,11 @@ class ContainerLog:
                     yield cut.take(shown)
             if path != self.path:
                 files, position = self._files, 0
+            elif not lines and self._closed:
+                return
+            elif not lines:
+                self._more.clear()
+                await self._more.wait()
 
 
 class _Cut:

@@ -12,6 +12,7 @@ import shutil
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import Any
 
+from gpuworkshop.errors import WorkshopError
 from gpuworkshop.lab.api.kinds import CONFIG_MAP, NODE, POD, SECRET
 from gpuworkshop.lab.api.listening import ObjectChange
 from gpuworkshop.lab.api.objects import Object, labels_of, name_of, namespace_of, uid_of
@@ -20,7 +21,7 @@ from gpuworkshop.lab.api.registry import Registry
 from gpuworkshop.lab.api.runtime import Execution, LogOptions
 from gpuworkshop.lab.kubelet import access, places
 from gpuworkshop.lab.kubelet.addresses import Addresses
-from gpuworkshop.lab.kubelet.host import BackOff, Lab
+from gpuworkshop.lab.kubelet.host import COMPONENT, BackOff, Lab
 from gpuworkshop.lab.kubelet.kubelet import Kubelet, instance_type
 from gpuworkshop.lab.kubelet.node_status import Machine
 from gpuworkshop.lab.kubelet.pods import PodWorker
@@ -73,7 +74,10 @@ class Kubelets:
         try:
             with self._lab.registry.changes(NODE, POD, CONFIG_MAP, SECRET) as changes:
                 async for change in changes:
-                    await self._handle(change)
+                    try:
+                        await self._handle(change)
+                    except Exception:  # one odd object must not end the others' pods
+                        log.exception("the kubelets cannot follow %s", name_of(change.object))
         finally:
             heart.cancel()
 
@@ -83,6 +87,7 @@ class Kubelets:
         await asyncio.gather(*(kubelet.stop(END_GRACE_S) for kubelet in self._kubelets.values()))
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._lab.spawner.finish()
+        places.remove(self._folder)
 
     async def log(self, pod: Object, options: LogOptions) -> AsyncIterator[bytes]:
         """The container's log in pieces; with `follow` until the container ends."""
@@ -122,7 +127,7 @@ class Kubelets:
             self._handle_pod(change.type, obj)
         else:
             for kubelet in self._kubelets.values():
-                kubelet.sources_changed(namespace_of(obj))
+                kubelet.source_changed(change.kind, obj)
 
     async def _handle_node(self, change: str, node: Object) -> None:
         kubelet = self._kubelets.get(name_of(node))
@@ -134,7 +139,14 @@ class Kubelets:
             return
         if self._lab.registry.find(NODE, "", name_of(node)) is None:
             return
-        kubelet = Kubelet(self._lab, node, self._machine(instance_type(node)), self._version)
+        try:
+            machine = self._machine(instance_type(node))
+        except WorkshopError as error:
+            self._lab.registry.event(
+                node, "Warning", "UnknownInstanceType", error.seen, COMPONENT, name_of(node)
+            )
+            return
+        kubelet = Kubelet(self._lab, node, machine, self._version)
         self._kubelets[kubelet.name] = kubelet
         await kubelet.start(places.socket_of(self._folder, kubelet.name))
 
@@ -152,8 +164,7 @@ class Kubelets:
             await asyncio.sleep(HEARTBEAT_S)
             for kubelet in self._kubelets.values():
                 try:
-                    kubelet.post_status()
-                    kubelet.sources_changed("")
+                    kubelet.beat()
                 except ApiError as error:  # such as a full disk
                     log.warning("the status of node %s: %s", kubelet.name, error.message)
 

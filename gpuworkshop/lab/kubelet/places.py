@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import stat
 import tempfile
 from contextlib import suppress
@@ -30,6 +31,11 @@ def short_folder(lab: Path) -> Path:
     (folder / "pods").symlink_to(lab / "pods")
     note.write_text(f"{folder}\n", encoding="utf-8")
     return folder
+
+
+def remove(folder: Path) -> None:
+    """Remove the short folder; what its way leads to stays."""
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def socket_of(folder: Path, node: str) -> Path:

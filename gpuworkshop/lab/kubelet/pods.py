@@ -8,7 +8,7 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any
 
-from gpuworkshop.lab.api.kinds import POD
+from gpuworkshop.lab.api.kinds import POD, Kind
 from gpuworkshop.lab.api.objects import (
     Object,
     annotations_of,
@@ -20,18 +20,18 @@ from gpuworkshop.lab.api.objects import (
 )
 from gpuworkshop.lab.api.problems import ApiError
 from gpuworkshop.lab.kubelet import allocation, loads
-from gpuworkshop.lab.kubelet.containers import ContainerWorker
+from gpuworkshop.lab.kubelet.containers import RETRY_S, ContainerWorker
 from gpuworkshop.lab.kubelet.devices import NoDevice
 from gpuworkshop.lab.kubelet.filesystem import PodFolder
 from gpuworkshop.lab.kubelet.host import Host
 from gpuworkshop.lab.kubelet.images import rule_for
+from gpuworkshop.lab.kubelet.reporting import Reporter
 from gpuworkshop.lab.kubelet.resources import containers_of
-from gpuworkshop.lab.kubelet.statuses import Summary, phase_of, status_of
-from gpuworkshop.lab.kubelet.volumes import Missing
+from gpuworkshop.lab.kubelet.statuses import Summary, phase_of
+from gpuworkshop.lab.kubelet.volumes import Missing, refers
 
 log = logging.getLogger(__name__)
 OVER = ("Succeeded", "Failed")
-RETRY_S = 5.0
 
 
 class PodWorker:
@@ -50,11 +50,14 @@ class PodWorker:
         self.address = ""
         self._inits = self._workers("initContainers", "initContainerStatuses")
         self._mains = self._workers("containers", "containerStatuses")
-        self._dirty = asyncio.Event()
+        self._reporter = Reporter(host, pod, self._summary)
         self._wake = asyncio.Event()
+        self._grace_s: float | None = None
+        self._given_back = False
+        self._sidecars: list[asyncio.Task[None]] = []
         self._ending: asyncio.Task[None] | None = None
         self._living = self._task(self._live(str(status.get("podIP") or "")))
-        self._reporting = self._task(self._report())
+        self._reporting = self._task(self._reporter.run())
         if is_deleted(pod):
             self.update(pod)
 
@@ -80,7 +83,7 @@ class PodWorker:
     def changed(self) -> None:
         """Something is to be written to the pod's status."""
         if self._ending is None:
-            self._dirty.set()
+            self._reporter.changed()
 
     async def woken(self, within_s: float | None = None) -> None:
         """Until something changes that the pod refers to, the pod is to end, or the time is over."""
@@ -96,20 +99,30 @@ class PodWorker:
         )
         self.pod = pod
         if is_deleted(pod):
-            grace = float(meta(pod).get("deletionGracePeriodSeconds") or 0)
-            self._stop(grace)
-            if self._ending is None:
-                self._ending = self._task(self._finish())
+            self._shorten(float(meta(pod).get("deletionGracePeriodSeconds") or 0))
         elif load_changed and not self._phase:
             self._assign_gpus()
 
-    def sources_changed(self) -> None:
-        """A ConfigMap or Secret of the namespace has changed: bring the mounts up to date."""
+    def _shorten(self, grace_s: float) -> None:
+        """Begin to end, or have less time for it than before."""
+        if self._grace_s is None or grace_s < self._grace_s:
+            self._grace_s = grace_s
+            self._stop(grace_s)
+        if self._ending is None:
+            self._ending = self._task(self._finish())
+
+    def refresh(self) -> None:
+        """Bring the files of the volumes up to date, tokens among them."""
+        if self.folder.path.exists() and not self._phase:
+            with suppress(Missing, OSError):
+                self._write_volumes()
+
+    def source_changed(self, kind: Kind, name: str) -> None:
+        """A ConfigMap or Secret of the namespace has changed: what waits for it, or holds it, goes by it."""
         self._wake.set()
-        if not self.folder.path.exists() or self._phase:
+        if not refers(self.pod, kind, name):
             return
-        with suppress(Missing):
-            self._write_volumes()
+        self.refresh()
         for container in self._mains:
             if container.setting and container.setting.launch and container.setting.launch.reloads:
                 self._task(self._reload(container))
@@ -150,25 +163,28 @@ class PodWorker:
         if not self._assign_gpus():
             return
         await self._mount()
-        if self._inits and not await self._initialize(spec.get("restartPolicy", "Always")):
-            return
-        self._initialized = True
-        await asyncio.gather(*(worker.run(spec.get("restartPolicy", "Always")) for worker in self._mains))
+        phase = await self._run_containers(spec.get("restartPolicy", "Always"))
         for worker in self._inits:
             worker.stop(float(spec.get("terminationGracePeriodSeconds", 30)))
-        self._over("Failed" if any(worker.record.exit_code for worker in self._mains) else "Succeeded")
+        await asyncio.gather(*self._sidecars)
+        self._over(phase)
+
+    async def _run_containers(self, policy: str) -> str:
+        if not await self._initialize(policy):
+            return "Failed"
+        self._initialized = True
+        await asyncio.gather(*(worker.run(policy) for worker in self._mains))
+        return "Failed" if any(worker.record.exit_code for worker in self._mains) else "Succeeded"
 
     async def _initialize(self, policy: str) -> bool:
         """Run the init containers, one after the other; sidecars among them go on. False ends the pod."""
         for worker in self._inits:
             if worker.spec.get("restartPolicy") == "Always":
-                self._task(worker.run("Always"))
+                self._sidecars.append(self._task(worker.run("Always")))
                 await worker.begun.wait()
             else:
                 await worker.run("Never" if policy == "Never" else "OnFailure")
-                if worker.record.exit_code:
-                    self._over("Failed")
-            if self._stopped or self._phase:
+            if self._stopped or worker.record.exit_code:
                 return False
         return True
 
@@ -184,6 +200,9 @@ class PodWorker:
         self.changed()
 
     def _give_back(self) -> None:
+        if self._given_back:  # by now they may be another pod's
+            return
+        self._given_back = True
         if self.host.devices:
             self.host.devices.free(self.uid)
         self.host.lab.addresses.release_pod(self.address)
@@ -203,10 +222,10 @@ class PodWorker:
         while not self._stopped:
             try:
                 self._write_volumes()
-            except Missing as error:
+            except (Missing, OSError) as error:
                 self.host.event(self.pod, "Warning", "FailedMount", str(error))
                 self.changed()
-                await self.woken()
+                await self.woken(None if isinstance(error, Missing) else RETRY_S)
             else:
                 return
 
@@ -226,34 +245,12 @@ class PodWorker:
         self._give_back()
         if meta(self.pod).get("finalizers"):
             self._phase = self._phase or "Failed"
-            self._write()
+            with suppress(ApiError):
+                self._reporter.write()
         with suppress(ApiError):
             self.host.lab.registry.delete(
                 POD, namespace_of(self.pod), name_of(self.pod), grace_period=0, uid=self.uid
             )
-
-    async def _report(self) -> None:
-        """Write the status whenever it has changed; changes that come together are one write."""
-        while True:
-            await self._dirty.wait()
-            self._dirty.clear()
-            if self.host.lab.closing:
-                return
-            try:
-                self._write()
-            except ApiError as error:  # such as a full disk
-                log.warning("the status of pod %s: %s", name_of(self.pod), error.message)
-                asyncio.get_running_loop().call_later(RETRY_S, self._dirty.set)
-
-    def _write(self) -> None:
-        def change(pod: Object) -> None:
-            if uid_of(pod) == self.uid:
-                pod["status"] = status_of(pod, self._summary())
-
-        pod = self.pod
-        written = self.host.lab.registry.modify(POD, namespace_of(pod), name_of(pod), change, "status")
-        if written is not None and uid_of(written) == self.uid:
-            self.host.pod_written(written)
 
     def _summary(self) -> Summary:
         containers = [worker.record.status() for worker in self._mains]

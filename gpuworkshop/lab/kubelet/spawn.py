@@ -60,9 +60,15 @@ class Child:
         return 128 - code if code < 0 else code
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal to it and to what it has started in its group; nothing if they are gone."""
+        """Send a signal to the process alone, as a runtime does; nothing if it is gone."""
+        if not self._exited.done():
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """Kill it with what it has started in its group."""
         with suppress(ProcessLookupError):
-            os.killpg(self.pid, number)
+            os.killpg(self.pid, signal.SIGKILL)
 
     def close(self) -> None:
         """Close the pipes, whoever else holds their other ends."""

@@ -80,6 +80,18 @@ class Sources:
         return self.tokens.issue(account, audiences, source.get("expirationSeconds"))[0]
 
 
+def refers(pod: Object, kind: Kind, name: str) -> bool:
+    """Whether a volume of the pod holds this ConfigMap or Secret."""
+    return any(
+        kind is CONFIG_MAP
+        and (source.get("configMap") or {}).get("name") == name
+        or kind is SECRET
+        and name in ((source.get("secret") or {}).get(key) for key in ("secretName", "name"))
+        for volume in pod["spec"].get("volumes") or []
+        for source in [volume, *((volume.get("projected") or {}).get("sources") or [])]
+    )
+
+
 def content_of(volume: Mapping[str, Any], pod: Object, sources: Sources) -> Content:
     """What a volume holds now. A kind that the lab does not have, such as hostPath, is an empty folder.
 

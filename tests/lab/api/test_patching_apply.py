@@ -8,15 +8,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from gpuworkshop.lab.api.objects import Object, copy_of
-from gpuworkshop.lab.api.patching import apply, merge_patch, track_update
-from gpuworkshop.lab.api.patching.entries import entries_of
-from gpuworkshop.lab.api.patching.fieldsv1 import members, text_of
-from gpuworkshop.lab.api.patching.last_applied import ANNOTATION
-from gpuworkshop.lab.api.patching.merging import merged
-from gpuworkshop.lab.api.patching.shapes import shape_of
-from gpuworkshop.lab.api.problems import ApiError
 from patching_samples import (
     CONFIG_MAP_MESSAGE,
     DEPLOYMENT_MESSAGE,
@@ -29,11 +20,25 @@ from patching_samples import (
     pod_spec,
 )
 
+from gpuworkshop.lab.api.objects import Object, copy_of
+from gpuworkshop.lab.api.patching import apply, merge_patch, track_update
+from gpuworkshop.lab.api.patching.entries import entries_of
+from gpuworkshop.lab.api.patching.fieldsv1 import members, text_of
+from gpuworkshop.lab.api.patching.last_applied import ANNOTATION
+from gpuworkshop.lab.api.patching.merging import merged
+from gpuworkshop.lab.api.patching.shapes import shape_of
+from gpuworkshop.lab.api.problems import ApiError
+
 IMAGE = '.spec.template.spec.containers[name="web"].image'
+OMITS = (
+    'associative list with keys has an element that omits key field "name" (and doesn\'t have default value)'
+)
 MESSAGES = {"Deployment": DEPLOYMENT_MESSAGE, "ConfigMap": CONFIG_MAP_MESSAGE}
 
 
-def applied(live: Object | None, obj: Object, manager: str = "kubectl", force: bool = False, at: float = LATER) -> Object:
+def applied(
+    live: Object | None, obj: Object, manager: str = "kubectl", force: bool = False, at: float = LATER
+) -> Object:
     return apply(live, obj, manager, force, MESSAGES[obj["kind"]], at)
 
 
@@ -62,7 +67,10 @@ def conflict(live: Object, obj: Object, manager: str = "other") -> ApiError:
 
 def plain(obj: Object) -> Object:
     """The object without its record."""
-    return {**obj, "metadata": {key: value for key, value in obj["metadata"].items() if key != "managedFields"}}
+    return {
+        **obj,
+        "metadata": {key: value for key, value in obj["metadata"].items() if key != "managedFields"},
+    }
 
 
 # Documented behaviours
@@ -174,7 +182,10 @@ def test_an_atomic_list_is_taken_whole() -> None:
 def test_a_changed_selector_conflicts_as_one() -> None:
     live, other = applied(None, deployment()), deployment()
     other["spec"]["selector"]["matchLabels"] = {"app": "x"}
-    assert conflict(live, other).message == 'Apply failed with 1 conflict: conflict with "kubectl": .spec.selector'
+    assert (
+        conflict(live, other).message
+        == 'Apply failed with 1 conflict: conflict with "kubectl": .spec.selector'
+    )
 
 
 def test_metadata_that_the_server_keeps_is_neither_applied_nor_owned() -> None:
@@ -183,7 +194,10 @@ def test_metadata_that_the_server_keeps_is_neither_applied_nor_owned() -> None:
     obj = config_map(a="1")
     obj["metadata"] |= {"creationTimestamp": None, "generation": 9, "labels": {"team": "x"}}
     new = applied(live, obj)
-    assert (new["metadata"]["creationTimestamp"], new["metadata"]["generation"]) == ("2023-11-14T22:13:20Z", 3)
+    assert (new["metadata"]["creationTimestamp"], new["metadata"]["generation"]) == (
+        "2023-11-14T22:13:20Z",
+        3,
+    )
     assert owners(new) == {("kubectl", "Apply"): [".data.a", ".metadata.labels.team"]}
 
 
@@ -209,7 +223,7 @@ def test_the_status_is_applied_through_its_subresource() -> None:
     obj = {**deployment(replicas=1), "status": {"replicas": 1}}
     new = apply(live, obj, "controller", False, DEPLOYMENT_MESSAGE, LATER, subresource="status")
     assert owners(new)["controller", "Apply"] == [".status.replicas"]
-    assert [entry.get("subresource") for entry in new["metadata"]["managedFields"]] == [None, "status"]
+    assert [entry.get("subresource") for entry in new["metadata"]["managedFields"]] == ["status", None]
 
 
 # Conflicts
@@ -217,10 +231,8 @@ def test_the_status_is_applied_through_its_subresource() -> None:
 
 def test_one_conflict_in_the_real_words() -> None:
     refusal = conflict(created(deployment(replicas=1)), deployment(replicas=2))
-    message = (
-        'Apply failed with 1 conflict: conflict with "kubectl-client-side-apply" using apps/v1: .spec.replicas'
-    )
-    assert refusal.message == message
+    owner = '"kubectl-client-side-apply" using apps/v1'
+    assert refusal.message == f"Apply failed with 1 conflict: conflict with {owner}: .spec.replicas"
     assert refusal.details == {
         "causes": [
             {
@@ -233,7 +245,9 @@ def test_one_conflict_in_the_real_words() -> None:
 
 
 def test_several_conflicts_are_listed_by_manager() -> None:
-    live = updated(created(deployment(container(), replicas=1, paused=True)), {"spec": {"replicas": 2}}, "scaler")
+    live = updated(
+        created(deployment(container(), replicas=1, paused=True)), {"spec": {"replicas": 2}}, "scaler"
+    )
     status = {**live, "spec": {**live["spec"], "minReadySeconds": 5}}
     live = track_update(live, status, "kubelet", "status", LATER, DEPLOYMENT_MESSAGE)
     live = applied(live, deployment(container(), progressDeadlineSeconds=9), "helm")
@@ -338,24 +352,23 @@ def test_managed_fields_cannot_be_applied() -> None:
     [
         (
             deployment({"image": "x"}),
-            "(x/web; apps/v1, Kind=Deployment): .spec.template.spec.containers: element 0: associative list with keys "
-            "has an element that omits key field \"name\" (and doesn't have default value)",
+            f".containers: element 0: {OMITS}",
         ),
         (
             deployment(container("a"), container("a")),
-            '(x/web; apps/v1, Kind=Deployment): .spec.template.spec.containers: duplicate entries for key [name="a"]',
+            '.containers: duplicate entries for key [name="a"]',
         ),
         (
             deployment(container(env=[{"value": "1"}])),
-            '(x/web; apps/v1, Kind=Deployment): .spec.template.spec.containers[name="web"].env: element 0: '
-            "associative list with keys has an element that omits key field \"name\" (and doesn't have default value)",
+            f'.containers[name="web"].env: element 0: {OMITS}',
         ),
     ],
 )
 def test_lists_whose_items_cannot_be_told_apart(obj: Object, words: str) -> None:
     with pytest.raises(ApiError) as refused:
         applied(None, obj)
-    assert refused.value.message == f"failed to create typed patch object {words}"
+    about = "(x/web; apps/v1, Kind=Deployment)"
+    assert refused.value.message == f"failed to create typed patch object {about}: .spec.template.spec{words}"
     assert refused.value.code == 500
 
 
@@ -391,7 +404,7 @@ def test_order_of_a_merged_list(live: str, wanted: str, expected: str) -> None:
 
 
 def test_a_custom_kind_merges_by_its_schema() -> None:
-    items = {"properties": {"name": {}, "to": {}}}
+    items: Object = {"properties": {"name": {}, "to": {}}}
     rules = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"], "items": items}
     schema = {"properties": {"spec": {"properties": {"rules": rules}}}}
 

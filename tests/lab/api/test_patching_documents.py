@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given
+from patching_samples import MAPPINGS, container, deployment, pod_spec
 
 from gpuworkshop.lab.api.kinds import DEPLOYMENT, Kind
 from gpuworkshop.lab.api.objects import Object, copy_of
@@ -13,7 +14,6 @@ from gpuworkshop.lab.api.patching import json_patch, merge_patch
 from gpuworkshop.lab.api.patching.json_patches import MOST_OPERATIONS
 from gpuworkshop.lab.api.patching.merge import without_nulls
 from gpuworkshop.lab.api.problems import ApiError
-from patching_samples import MAPPINGS, container, deployment, pod_spec
 
 CUSTOM = Kind("example.org", "v1", "Widget", "widgets")
 
@@ -160,7 +160,7 @@ def test_a_merge_patch_leads_from_any_object_to_any(old: Object, new: Object) ->
 
 
 def difference_of(old: Object, new: Object) -> Object:
-    patch: Object = {key: None for key in old.keys() - new.keys()}
+    patch: Object = dict.fromkeys(old.keys() - new.keys())
     for key, value in new.items():
         before = old.get(key)
         if isinstance(before, dict) and isinstance(value, dict):

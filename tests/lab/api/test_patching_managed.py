@@ -7,14 +7,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from gpuworkshop.lab.api.objects import Object, copy_of
-from gpuworkshop.lab.api.patching import merge_patch, track_update
-from gpuworkshop.lab.api.patching.comparing import all_fields_in
-from gpuworkshop.lab.api.patching.entries import ANCIENT, MOST_UPDATERS, entries_of
-from gpuworkshop.lab.api.patching.fieldsv1 import intersection, members, text_of, union
-from gpuworkshop.lab.api.patching.managed import owned
-from gpuworkshop.lab.api.patching.shapes import shape_of
 from patching_samples import (
     CONFIG_MAP_MESSAGE,
     DEPLOYMENT_MESSAGE,
@@ -27,6 +19,14 @@ from patching_samples import (
     deployments,
     pod_spec,
 )
+
+from gpuworkshop.lab.api.objects import Object, copy_of
+from gpuworkshop.lab.api.patching import merge_patch, track_update
+from gpuworkshop.lab.api.patching.comparing import all_fields_in
+from gpuworkshop.lab.api.patching.entries import ANCIENT, MOST_UPDATERS, entries_of
+from gpuworkshop.lab.api.patching.fieldsv1 import intersection, members, text_of, union
+from gpuworkshop.lab.api.patching.managed import owned
+from gpuworkshop.lab.api.patching.shapes import shape_of
 
 A_POD: Object = {
     "apiVersion": "v1",
@@ -95,7 +95,10 @@ def test_an_object_without_anything_to_own_has_no_entry() -> None:
 def test_a_write_takes_what_it_changes_and_only_that() -> None:
     new = merged(created(config_map(a="1", b="2")), {"data": {"a": "9", "c": "3"}}, "kubectl-patch")
     assert owners(new) == {"kubectl-create": [".data", ".data.b"], "kubectl-patch": [".data.a", ".data.c"]}
-    assert [entry["time"] for entry in managed_fields(new)] == ["2023-11-14T22:13:20Z", "2023-11-14T22:14:20Z"]
+    assert [entry["time"] for entry in managed_fields(new)] == [
+        "2023-11-14T22:13:20Z",
+        "2023-11-14T22:14:20Z",
+    ]
 
 
 def test_a_removed_field_is_nobody_s() -> None:
@@ -127,7 +130,11 @@ def test_a_client_that_knows_no_managed_fields_does_not_lose_them() -> None:
 def test_the_status_of_the_kubelet_as_on_a_real_cluster() -> None:
     pod = created(copy_of(A_POD), "kubectl-run", POD_MESSAGE)
     running = copy_of(pod)
-    running["status"] = {"phase": "Running", "podIPs": [{"ip": "127.1.1.2"}], "conditions": [{"type": "Ready"}]}
+    running["status"] = {
+        "phase": "Running",
+        "podIPs": [{"ip": "127.1.1.2"}],
+        "conditions": [{"type": "Ready"}],
+    }
     new = track_update(pod, running, "kubelet", "status", LATER, POD_MESSAGE)
     assert managed_fields(new)[0] == managed_fields(pod)[0]
     assert managed_fields(new)[1] == {
@@ -168,8 +175,8 @@ def test_a_custom_kind_is_told_by_its_schema() -> None:
         "items": {"properties": {"name": {}, "to": {}}},
     }
     schema = {"properties": {"spec": {"properties": {"rules": rules}}}}
-    live = {"apiVersion": "example.org/v1", "kind": "Route", "metadata": {"name": "x"}}
-    live["spec"] = {"rules": [{"name": "a", "to": "1"}]}  # type: ignore[assignment]
+    live: Object = {"apiVersion": "example.org/v1", "kind": "Route", "metadata": {"name": "x"}}
+    live["spec"] = {"rules": [{"name": "a", "to": "1"}]}
     first = track_update({}, live, "one", "", NOW, "", schema)
     new = merge_patch(first, {"spec": {"rules": [{"name": "a", "to": "2"}]}})
     second = track_update(first, new, "two", "", LATER, "", schema)

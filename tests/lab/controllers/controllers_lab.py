@@ -45,7 +45,9 @@ class KubeletStandIn(Controller):
         elif (pod.get("status") or {}).get("phase") == "Pending":
             self._given += 1
             broken = "broken" in (pod["metadata"].get("labels") or {})
-            run(registry, pod, ready=not broken, address=f"127.1.{self._given // 250}.{self._given % 250 + 1}")
+            run(
+                registry, pod, ready=not broken, address=f"127.1.{self._given // 250}.{self._given % 250 + 1}"
+            )
         return None
 
 
@@ -62,9 +64,7 @@ def run(registry: Registry, pod: Object, *, ready: bool = True, address: str = "
     conditions = (pod.get("status") or {}).get("conditions") or []
     status = "True" if ready else "False"
     conditions = with_condition(conditions, "Ready", status, "", "", registry.now())
-    write_status(
-        registry, POD, pod, {"phase": "Running", "podIP": address, "conditions": conditions}
-    )
+    write_status(registry, POD, pod, {"phase": "Running", "podIP": address, "conditions": conditions})
 
 
 def finish(registry: Registry, name: str, phase: str, namespace: str = "default") -> None:
@@ -149,6 +149,7 @@ async def until(registry: Registry, done: Callable[[], object]) -> None:
         with registry.changes() as changes:
             while not done():
                 await anext(changes)
+                await asyncio.sleep(0)
 
 
 async def settled(registry: Registry) -> None:

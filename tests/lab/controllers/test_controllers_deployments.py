@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import controllers_lab as lab
@@ -25,7 +26,9 @@ def rehearse(registry: Registry, scenario: Callable[[], Awaitable[None]]) -> Non
 def started(**spec: Any) -> Registry:
     registry = lab.new_registry()
     lab.add_node(registry, "one")
-    registry.create(DEPLOYMENT, lab.workload("web", **{"replicas": 3, "progressDeadlineSeconds": 600, **spec}))
+    registry.create(
+        DEPLOYMENT, lab.workload("web", **{"replicas": 3, "progressDeadlineSeconds": 600, **spec})
+    )
     return registry
 
 
@@ -61,6 +64,10 @@ def sizes(registry: Registry) -> dict[str, int]:
     }
 
 
+def is_at(registry: Registry, image: str) -> bool:
+    return sizes(registry).get(image) == 1 and is_rolled_out(registry)
+
+
 def revisions(registry: Registry) -> list[str]:
     notes = [found["metadata"]["annotations"] for found in registry.list(REPLICA_SET)]
     return sorted(note["deployment.kubernetes.io/revision"] for note in notes)
@@ -81,7 +88,9 @@ def test_a_new_deployment_becomes_available() -> None:
     assert replica_set["spec"]["selector"]["matchLabels"] == {"app": "web", "pod-template-hash": digest}
     pods = registry.list(POD)
     assert len(pods) == 3
-    assert all(re.fullmatch(rf"web-{digest}-[bcdfghjklmnpqrstvwxz2456789]{{5}}", name_of(pod)) for pod in pods)
+    assert all(
+        re.fullmatch(rf"web-{digest}-[bcdfghjklmnpqrstvwxz2456789]{{5}}", name_of(pod)) for pod in pods
+    )
     assert {labels_of(pod)["pod-template-hash"] for pod in pods} == {digest}
     assert lab.messages(registry, "ScalingReplicaSet") == [f"Scaled up replica set web-{digest} from 0 to 3"]
     assert len(lab.messages(registry, "SuccessfulCreate")) == 3
@@ -243,13 +252,14 @@ def test_old_replica_sets_beyond_the_history_are_deleted() -> None:
         for number in range(4):
             image = f"registry.k8s.io/pause:{number}"
             set_image(registry, image)
-            await lab.until(
-                registry, lambda image=image: sizes(registry).get(image) == 1 and is_rolled_out(registry)
-            )
+            await lab.until(registry, partial(is_at, registry, image))
         await lab.until(registry, lambda: len(registry.list(REPLICA_SET)) == 2)
 
     rehearse(registry, scenario)
-    assert revisions(registry)[-1] == web(registry)["metadata"]["annotations"]["deployment.kubernetes.io/revision"]
+    assert (
+        revisions(registry)[-1]
+        == web(registry)["metadata"]["annotations"]["deployment.kubernetes.io/revision"]
+    )
 
 
 def test_a_deployment_adopts_a_replica_set_of_its_selector() -> None:

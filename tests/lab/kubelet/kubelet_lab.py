@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from gpuworkshop.errors import LabError
 from gpuworkshop.lab.api.kinds import EVENT, NAMESPACE, NODE, POD, Kind
 from gpuworkshop.lab.api.objects import Object, condition, meta
 from gpuworkshop.lab.api.registry import Registry
@@ -37,6 +38,13 @@ class FakeMachine:
 
 
 MACHINES = {"m5.xlarge": FakeMachine(), "g5.12xlarge": FakeMachine(48, 192, 4, "A10G", 234)}
+
+
+def find_machine(name: str) -> FakeMachine:
+    """As the table of instance types does."""
+    if name not in MACHINES:
+        raise LabError(f"there is no instance type {name}")
+    return MACHINES[name]
 
 
 class FakeTokens:
@@ -67,7 +75,7 @@ class KubeletLab:
         """New kubelets on the same registry, not running yet."""
         settings = Settings(root=Path.cwd(), state=self.state)
         self.kubelets = Kubelets(
-            self.registry, settings, self.subnet, MACHINES.__getitem__, FakeTokens(), back_off=self.back_off
+            self.registry, settings, self.subnet, find_machine, FakeTokens(), back_off=self.back_off
         )
         return self.kubelets
 

@@ -239,7 +239,7 @@ def test_ports_of_a_pod_are_reached_at_its_own_address() -> None:
             assert b"200 OK" in await reader.readline()
             await reader.read()
             writer.close()
-        with pytest.raises(OSError, match="refused|Connect call failed"):
+        with pytest.raises(OSError, match=r"refused|Connect call failed"):
             await lab.kubelets.connect(lab.get("one"), 8001)
 
     in_lab(test)

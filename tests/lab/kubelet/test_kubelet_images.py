@@ -32,7 +32,10 @@ def _situation(tmp_path: Path, **about: Any) -> images.Situation:
 
 
 def _command(rule: images.Rule, at: images.Situation) -> list[str]:
-    launch = asyncio.run(rule(at))  # type: ignore[arg-type]
+    async def ask() -> images.Launch | None:
+        return await rule(at)
+
+    launch = asyncio.run(ask())
     assert launch is not None
     return list(launch.command)
 

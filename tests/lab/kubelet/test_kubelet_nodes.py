@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from ipaddress import IPv4Network
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kubelet_lab import MACHINES, NODE_NAME, KubeletLab, in_lab, is_true, pause, shell
-from kubernetes.client import ApiClient, V1Node
+from kubernetes.client import ApiClient
 
 from gpuworkshop.errors import LabError
 from gpuworkshop.lab.api.kinds import LEASE, NODE, POD
@@ -21,13 +23,9 @@ from gpuworkshop.processes.ports import Subnet
 SUBNET = Subnet(IPv4Network("127.200.0.0/16"))
 
 
-def _deserialized(node: Object) -> V1Node:
-    """The node as the strict Python client reads it."""
-
-    class Answer:
-        data = __import__("json").dumps({"apiVersion": "v1", "kind": "Node", **node})
-
-    return ApiClient().deserialize(Answer.data, "V1Node", "application/json")
+def _deserialized(node: Object) -> Any:
+    """The node as the Python client reads it, which refuses one that lacks a required field."""
+    return ApiClient().deserialize(json.dumps(node), "V1Node", "application/json")
 
 
 def test_three_nodes_are_complete_at_once() -> None:
@@ -90,6 +88,8 @@ def test_deleted_node_ends_its_pods_and_comes_back_under_its_name() -> None:
         lab.pod("app", shell("sleep 600"))
         await lab.ready("app")
         socket = Path(lab.kubelets.socket(NODE_NAME))
+        gpu_file = lab.state / "lab" / "nodes" / f"{NODE_NAME}.yaml"
+        assert gpu_file.exists()
         lab.registry.delete(NODE, "", NODE_NAME)
         lab.registry.delete(POD, "default", "app", grace_period=0)
         lab.node()
@@ -97,8 +97,9 @@ def test_deleted_node_ends_its_pods_and_comes_back_under_its_name() -> None:
         lab.pod("again", pause())
         await lab.ready("again")
         assert socket.is_socket()
+        assert not gpu_file.exists()  # the node that came back has no GPUs
 
-    in_lab(test)
+    in_lab(test, gpus=True)
 
 
 def test_pod_that_is_bound_before_its_node_is_there_starts_with_it() -> None:
@@ -171,6 +172,31 @@ def test_short_folder_is_found_again_and_nobody_elses(tmp_path: Path) -> None:
     assert " " not in str(folder)
     folder.chmod(0o755)  # somebody else might have put something in
     assert places.short_folder(lab) != folder
+
+
+def test_end_leaves_no_short_folder(tmp_path: Path) -> None:
+    async def test() -> None:
+        lab = KubeletLab(tmp_path)
+        async with lab.running():
+            lab.node()
+            await lab.until(lambda: is_true(lab.registry.get(NODE, "", NODE_NAME), "Ready"), NODE)
+            folder = Path(lab.kubelets.socket(NODE_NAME)).parent
+            assert folder.is_dir()
+        assert not folder.exists()
+        assert (tmp_path / "lab" / "pods").is_dir()
+
+    asyncio.run(test())
+
+
+def test_node_of_an_unknown_type_is_told_and_others_go_on() -> None:
+    async def test(lab: KubeletLab) -> None:
+        lab.node("odd", "z9.huge")
+        lab.node("later")
+        await lab.until(lambda: is_true(lab.registry.get(NODE, "", "later"), "Ready"), NODE)
+        assert "z9.huge" in lab.events("odd")["UnknownInstanceType"]
+        assert not lab.registry.get(NODE, "", "odd").get("status")
+
+    in_lab(test)
 
 
 def test_unknown_pod_has_no_host() -> None:

@@ -212,3 +212,30 @@ def test_deleted_pod_leaves_no_folder() -> None:
         assert not folder.exists()
 
     in_lab(test)
+
+
+def test_failed_init_container_ends_the_sidecars_before_it() -> None:
+    async def test(lab: KubeletLab) -> None:
+        inits = [shell("sleep 600", name="side", restartPolicy="Always"), shell("exit 1", name="init")]
+        lab.pod("app", pause(), initContainers=inits, restartPolicy="Never")
+        pod = await lab.phase("app", "Failed")
+        assert "terminated" in pod["status"]["initContainerStatuses"][0]["state"]
+
+    in_lab(test)
+
+
+def test_change_of_a_pod_that_ends_does_not_give_it_more_time() -> None:
+    async def test(lab: KubeletLab) -> None:
+        lab.pod("app", shell("trap '' TERM; echo up; while :; do sleep 0.05; done"))
+        await lab.logged("app", b"up\n")
+        lab.registry.delete(POD, "default", "app", grace_period=1)
+        for number in range(50):
+            lab.registry.modify(POD, "default", "app", lambda pod, n=number: _label(pod, n))
+            await asyncio.sleep(0.05)
+        assert lab.registry.find(POD, "default", "app") is None
+
+    in_lab(test)
+
+
+def _label(pod: dict[str, Any], number: int) -> None:
+    pod["metadata"]["labels"] = {"changed": str(number)}

@@ -1,4 +1,4 @@
-"""What a container finds: variables, files, its own programs; and what happens when a part of it is missing."""
+"""What a container finds: variables, files, its own programs; and what happens when a part is missing."""
 
 from __future__ import annotations
 
@@ -129,7 +129,8 @@ def test_volumes_are_mounted_below_the_root_and_paths_lead_there() -> None:
         mounts.append({"name": "config", "mountPath": "/single.conf", "subPath": "app.conf"})
         lab.pod("app", shell("cat /etc/app/app.conf; sleep 60", volumeMounts=mounts), volumes=volumes)
         await lab.logged("app", b"a=1\n")
-        script = "cat /one/deep/er /single.conf '/etc/secret/password'; ls /host/etc; touch /scratch/x && ls /scratch"
+        script = "cat /one/deep/er /single.conf '/etc/secret/password'; ls /host/etc; "
+        script += "touch /scratch/x && ls /scratch"
         assert (await lab.execute("app", "sh", "-c", script))[1] == b"2a=1\ns3cretx\n"
         assert (await lab.execute("app", "stat", "-Lc", "%a", "/etc/secret/password"))[1] == b"600\n"
         token = (await lab.execute("app", "cat", f"{paths['account']}/token", f"{paths['account']}/labels"))[
@@ -176,7 +177,7 @@ def test_mount_cannot_lead_out_of_the_pods_folder(path: str) -> None:
         )
         await lab.phase("app", "Succeeded")
         pods = lab.state / "lab" / "pods"
-        found = [place for place in lab.state.rglob("outside")]
+        found = list(lab.state.rglob("outside"))
         assert found
         assert all(place.is_relative_to(pods / lab.get("app")["metadata"]["uid"]) for place in found)
 

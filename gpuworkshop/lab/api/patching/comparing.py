@@ -5,7 +5,7 @@ Comparing walks only into what differs, since it happens at every write of every
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gpuworkshop.lab.api.objects import Object
@@ -73,8 +73,7 @@ def _inside(before: Any, value: Any, shape: Shape) -> tuple[Fields, Fields] | No
     if isinstance(value, dict):
         return compare(before, value, shape)
     if isinstance(value, list) and shape.merges_items:
-        old, new = shape.elements(before), shape.elements(value)
-        return None if old is None or new is None else _compare_items(old, new, shape.items)
+        return _compare_items(_items(before, shape), _items(value, shape), shape.items)
     return None
 
 
@@ -103,5 +102,12 @@ def _parts(value: Any, shape: Shape) -> Iterator[tuple[str, Any, Shape, bool]]:
         for name, inner in value.items():
             yield field(name), inner, shape.child(name), name in shape.fields
         return
-    for element, inner in (shape.elements(value) or {}).items():
+    for element, inner in _items(value, shape).items():
         yield element, inner, shape.items, False
+
+
+def _items(value: Sequence[Any], shape: Shape) -> dict[str, Any]:
+    """The items by their elements; those that share one are one value."""
+    return {
+        element: found[0] if len(found) == 1 else found for element, found in shape.elements(value).items()
+    }

@@ -100,6 +100,11 @@ def keyed_item(keys: dict[str, Any]) -> str:
     return f"k:{_json(keys)}"
 
 
+def place(at: int) -> str:
+    """The element of an item that only its place tells from the others."""
+    return f"i:{at}"
+
+
 def is_valid(fields: object) -> bool:
     """Whether that, which a client sent, is a FieldsV1."""
     if not isinstance(fields, dict):

@@ -64,9 +64,7 @@ def _merged_fields(live: Object, applied: Object, shape: Shape) -> Object:
 
 def _merged_items(live: Sequence[Any], applied: Sequence[Any], shape: Shape) -> list[Any]:
     wanted = {shape.element(item): item for item in applied}
-    there: dict[str, list[Any]] = {}
-    for at, item in enumerate(live):
-        there.setdefault(_element(item, at, shape), []).append(item)
+    there = shape.elements(live)
     result: list[Any] = []
     for element in interleaved(list(there), list(wanted)):
         if element in wanted:
@@ -74,14 +72,6 @@ def _merged_items(live: Sequence[Any], applied: Sequence[Any], shape: Shape) -> 
         else:
             result += there[element]
     return result
-
-
-def _element(item: Any, at: int, shape: Shape) -> str:
-    """What tells a live item apart; those which cannot be told apart are kept, each for itself."""
-    try:
-        return shape.element(item)
-    except ValueError:
-        return f"i:{at}"
 
 
 def _pruned_fields(value: Object, last: Fields, kept: Fields, shape: Shape) -> Object:
@@ -100,13 +90,12 @@ def _pruned_fields(value: Object, last: Fields, kept: Fields, shape: Shape) -> O
 
 def _pruned_items(value: Sequence[Any], last: Fields, kept: Fields, shape: Shape) -> list[Any]:
     result = []
-    for at, item in enumerate(value):
-        element = _element(item, at, shape)
+    for element, items in shape.elements(value).items():
         had, has = last.get(element), kept.get(element)
         if had is None:
-            result.append(item)
+            result += items
         elif not _goes(had, has, named=False):
-            result.append(pruned(item, had, has or {}, shape.items))
+            result += [pruned(item, had, has or {}, shape.items) for item in items]
     return result
 
 

@@ -115,13 +115,16 @@ class Shape:
                 raise ValueError(key)
         return fieldsv1.keyed_item(keys)
 
-    def elements(self, items: Sequence[Any]) -> dict[str, Any] | None:
-        """The items by what tells them apart; None if that fails, and the list can only be one value."""
-        try:
-            found = {self.element(item): item for item in items}
-        except ValueError:
-            return None
-        return found if len(found) == len(items) else None
+    def elements(self, items: Sequence[Any]) -> dict[str, list[Any]]:
+        """The items by what tells them apart: by their place if nothing does, together if they share it."""
+        found: dict[str, list[Any]] = {}
+        for at, item in enumerate(items):
+            try:
+                element = self.element(item)
+            except ValueError:
+                element = fieldsv1.place(at)
+            found.setdefault(element, []).append(item)
+        return found
 
 
 UNKNOWN = Shape()

@@ -52,7 +52,7 @@ def _merge_field(merged: Object, name: str, value: Any, shape: Shape) -> None:
         merged.pop(name, None)
     elif isinstance(before, dict) and isinstance(value, dict):
         merged[name] = _merged(before, value, shape)
-    elif _is_deletion(value):
+    elif _is_directed(value):
         merged.pop(name, None)
     elif isinstance(before, list) and isinstance(value, list) and (shape.patch_key or shape.patch_merges):
         merged[name] = _merged_list(before, value, shape)
@@ -120,21 +120,22 @@ def _set_order(
 ) -> None:
     if not isinstance(order, list):
         raise bad_request("invalid patch format of setElementOrder list")
-    added = [item for item in patch.get(field) or [] if not (isinstance(item, dict) and PATCH in item)]
-    _check_order(added, order, field, key)
+    _check_order(patch.get(field) or [], order, key)
     if isinstance(merged.get(field), list):
         merged[field] = in_order(merged[field], order, base.get(field) or [], key)
 
 
-def _check_order(added: Sequence[Any], order: Sequence[Any], field: str, key: str) -> None:
+def _check_order(items: Sequence[Any], order: Sequence[Any], key: str) -> None:
     """The items of the patch stand in the list that orders them, in the same order."""
     listed = iter([_key_of(item, key) if key else item for item in order])
-    for item in added:
+    for item in items:
+        if _is_directed(item):
+            continue
         value = _key_of(item, key) if key else item
         if value not in listed:  # which takes from the iterator what stands before
-            seen, wanted = _go_text(added), _go_text(order)
-            where = f"{ORDER}{field} list:\n{wanted}\n"
-            raise _refused(f"The order in patch list:\n{seen}\n doesn't match {where}")
+            seen, wanted = _go_text(items), _go_text(order)
+            message = f"The order in patch list:\n{seen}\n doesn't match $setElementOrder list:\n{wanted}\n"
+            raise _refused(message)
 
 
 def _plain(value: Any) -> Any:
@@ -142,7 +143,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return _plain_fields(value)
     if isinstance(value, list):
-        return [_plain(item) for item in value if not _is_deletion(item) and item != {PATCH: "replace"}]
+        return [_plain(item) for item in value if not _is_directed(item)]
     return value
 
 
@@ -150,12 +151,13 @@ def _plain_fields(patch: Mapping[str, Any]) -> Object:
     return {
         name: _plain(inner)
         for name, inner in patch.items()
-        if inner is not None and not name.startswith("$") and not _is_deletion(inner)
+        if inner is not None and not name.startswith("$") and not _is_directed(inner)
     }
 
 
-def _is_deletion(value: Any) -> bool:
-    return isinstance(value, dict) and value.get(PATCH) == "delete"
+def _is_directed(value: Any) -> bool:
+    """Whether it says what to do with what is there; where nothing is, the real server drops it too."""
+    return isinstance(value, dict) and PATCH in value
 
 
 def _once(values: Sequence[Any]) -> list[Any]:

@@ -1,0 +1,1 @@
+"""The defaults of each kind of object, by area."""
