@@ -17,7 +17,7 @@ for bin in "$state"/tools/*/bin "$root/.workshop/venv/bin"; do
   if [ -d "$bin" ]; then PATH=$bin:$PATH; fi
 done
 export PATH
-if [ -f "$state/kubeconfig" ]; then export KUBECONFIG=$state/kubeconfig; fi
+if [ -f "$state/lab/kubeconfig" ]; then export KUBECONFIG=$state/lab/kubeconfig; fi
 if [ $# -eq 0 ]; then set -- "${SHELL:-bash}"; fi
 set -x
 exec "$@"

@@ -24,6 +24,9 @@ WorkshopError
 │   ├── UnknownQuantity       no such name in the catalogue; has near names
 │   └── NoWave                no on-off pattern in a series
 ├── LiveError                a live plot cannot be made as asked
+├── DeployError
+│   ├── KubectlError          kubectl said no; its own words
+│   └── ClusterConfigError    an eksctl ClusterConfig that makes no sense; says where
 ├── LabError
 │   └── LabNotRunning
 ├── StepError
@@ -168,6 +171,18 @@ class NoWave(MetricsError):
 
 class LiveError(WorkshopError):
     """A live plot cannot be made as it was asked for."""
+
+
+class DeployError(WorkshopError):
+    """Something cannot be put on the cluster."""
+
+
+class KubectlError(DeployError):
+    """kubectl failed; `seen` has its own words."""
+
+
+class ClusterConfigError(DeployError):
+    """An eksctl ClusterConfig that cannot be read, or asks for what there is not."""
 
 
 class LabError(WorkshopError):

@@ -13,7 +13,7 @@ from gpuworkshop.errors import LabNotRunning
 from gpuworkshop.lab import cluster_access, services
 from gpuworkshop.lab.nodes import cluster_config
 from gpuworkshop.lab.prometheus import backfill
-from gpuworkshop.lab.simulation import PodOnGpu, SimulatedNode
+from gpuworkshop.lab.simulation import SimulatedNode
 from gpuworkshop.metrics import PrometheusReader
 from gpuworkshop.processes import groups
 from gpuworkshop.processes.groups import ServiceStatus
@@ -96,7 +96,7 @@ class Lab:
 
     def scale(self, node_group: str, count: int) -> str:
         """Give a node group another number of nodes; what kubectl says."""
-        config = cluster_config.read(self._folder.path / "cluster-config.yaml")
+        config = cluster_config.read(self.cluster_config)
         wanted = cluster_config.node_objects(config, {node_group: count}, only=node_group)
         names = {node["metadata"]["name"] for node in wanted}
         there = self.kubectl.get("nodes", selector=f"{NODE_GROUP}={node_group}")
@@ -106,9 +106,15 @@ class Lab:
                 said += self.kubectl.delete("node", node["metadata"]["name"])
         return said
 
-    def pods_on_gpus(self) -> list[PodOnGpu]:
-        """The pods with a GPU, as the nodes' kubelets have noted them."""
-        return [placed for node in self._nodes() for placed in node.pods()]
+    @property
+    def cluster_config(self) -> Path:
+        """The ClusterConfig whose nodes the cluster has; the lab's own before any was made."""
+        made = self._folder.path / "cluster-config.yaml"
+        return made if made.exists() else clusters.path("lab")
+
+    def nodes(self) -> list[SimulatedNode]:
+        """The GPU nodes, with what their kubelets have noted of their GPUs."""
+        return [SimulatedNode(path) for path in sorted(self._folder.nodes.glob("*.yaml"))]
 
     def backfill(self, pods: Sequence[tuple[str, str]], seconds: float) -> None:
         """Give pods, by namespace and name, a history of `seconds`, as if they had run for so long.
@@ -119,16 +125,13 @@ class Lab:
         services.check_disk(self.settings)
         now = time.time()
         promtool = find_or_fetch("promtool", self.settings)
-        for node in self._nodes():
+        for node in self.nodes():
             if gpus := node.entries(pods):
                 span = (now - seconds, now + LEAD_S)
                 backfill(services.files(self.settings), promtool, gpus, node.name, span)
         if any(s.name == "prometheus" and s.pid for s in self.status()):
             groups.restart("prometheus", self.settings)
             self._await_scrape(time.time())
-
-    def _nodes(self) -> list[SimulatedNode]:
-        return [SimulatedNode(path) for path in sorted(self._folder.nodes.glob("*.yaml"))]
 
     def _await_scrape(self, since: float) -> None:
         """Wait until Prometheus has stored a scrape from after `since`; it has no event for that."""

@@ -35,7 +35,7 @@ async def decode(request: web.Request) -> tuple[Object, list[str]]:
         return mapping(*strict.decode_yaml(body))
     if kind in (JSON, "application/octet-stream", "text/plain"):
         return mapping(*strict.decode_json(body))
-    raise problems.unsupported_media_type(kind, [JSON, YAML, PROTOBUF])
+    raise problems.unsupported_media_type([JSON, YAML, PROTOBUF])
 
 
 def mapping(found: Any, doubts: list[str]) -> tuple[Object, list[str]]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from gpuworkshop.lab.api import bodies, problems
+from gpuworkshop.lab.api import bodies, custom, problems
 from gpuworkshop.lab.api.checking import checked
 from gpuworkshop.lab.api.objects import Object, copy_of
 from gpuworkshop.lab.api.patching import apply, json_patch, merge_patch, strategic_merge
@@ -44,7 +44,7 @@ async def read(request: web.Request) -> Patch:
         return Patch(kind, *strict.decode_json(body))
     if kind in (MERGE, STRATEGIC):
         return Patch(kind, *bodies.mapping(*strict.decode_json(body)))
-    raise problems.unsupported_media_type(kind, [JSON_PATCH, MERGE, APPLY, STRATEGIC])
+    raise problems.unsupported_media_type([JSON_PATCH, MERGE, APPLY, STRATEGIC])
 
 
 def patched(
@@ -62,7 +62,7 @@ def patched(
     elif patch.kind == MERGE:
         new = merge_patch(base, patch.body)
     elif not kind.message:
-        raise problems.unsupported_media_type(patch.kind, [JSON_PATCH, MERGE, APPLY])
+        raise problems.unsupported_media_type([JSON_PATCH, MERGE, APPLY])
     else:
         new = strategic_merge(base, patch.body, kind.message)
     return checked(registry, kind, new, request, patch.doubts)
@@ -80,6 +80,13 @@ def _applied(
     wanted, warnings = checked(registry, address.kind, patch.body, request, patch.doubts)  # type: ignore[arg-type]
     force = request.query.get("force") in ("true", "1")
     new = apply(
-        live and copy_of(live), wanted, manager, force, address.kind.message, registry.now()
+        live and copy_of(live),
+        wanted,
+        manager,
+        force,
+        address.kind.message,
+        registry.now(),
+        custom.schema(registry, address.kind),
+        address.subresource,
     )
     return new, warnings

@@ -90,10 +90,10 @@ def expired(message: str) -> ApiError:
     return ApiError(410, "Expired", message)
 
 
-def unsupported_media_type(seen: str, known: Sequence[str]) -> ApiError:
+def unsupported_media_type(known: Sequence[str]) -> ApiError:
     """415: a body or a patch in a form that is not known."""
     message = (
-        f"the body of the request was in an unknown format ({seen or 'none'}) - "
+        "the body of the request was in an unknown format - "
         f"accepted media types include: {', '.join(known)}"
     )
     return ApiError(415, "UnsupportedMediaType", message)

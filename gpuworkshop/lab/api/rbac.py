@@ -74,10 +74,11 @@ class Authorizer:
 
     def role_rules(self, reference: Mapping[str, Any], namespace: str) -> tuple[Rule, ...]:
         """The rules of the role that a binding's roleRef names; none if it does not exist."""
-        if reference.get("kind") == ROLE.kind:
-            role = self._registry.find(ROLE, namespace, reference.get("name", ""))
-            return () if role is None else rules_of(role.get("rules"))
-        return self._cluster_rules(reference.get("name", ""), frozenset())
+        kind, name = reference.get("kind"), reference.get("name", "")
+        if kind == CLUSTER_ROLE.kind:
+            return self._cluster_rules(name, frozenset())
+        role = self._registry.find(ROLE, namespace, name) if kind == ROLE.kind else None
+        return () if role is None else rules_of(role.get("rules"))
 
     def refusal(
         self, user: User, verb: str, group: str, resource: str, namespace: str, name: str
@@ -114,13 +115,13 @@ class Authorizer:
         index: Index = {}
         for kind in (CLUSTER_ROLE_BINDING, ROLE_BINDING):
             for binding in self._registry.list(kind):
-                namespace, role = namespace_of(binding), binding["roleRef"]
+                namespace, role = namespace_of(binding), binding.get("roleRef") or {}
                 rules = self.role_rules(role, namespace)
-                for subject in binding.get("subjects") or ():
+                for subject in binding.get("subjects") or () if rules else ():
                     reason = (
                         f'RBAC: allowed by {kind.kind} "{_told(name_of(binding), namespace)}" of '
-                        f'{role["kind"]} "{role["name"]}" to {subject["kind"]} '
-                        f'"{_told(subject["name"], subject.get("namespace"))}"'
+                        f'{role["kind"]} "{role["name"]}" to {subject.get("kind")} '
+                        f'"{_told(subject.get("name", ""), subject.get("namespace"))}"'
                     )
                     key = (namespace, *_subject(subject, namespace))
                     index.setdefault(key, []).append(Grant(rules, reason))
@@ -150,9 +151,10 @@ def _selects(selector: Mapping[str, Any], role: Object) -> bool:
 
 def _subject(subject: Mapping[str, Any], namespace: str) -> tuple[str, str]:
     """The kind and name under which a binding's subject asks: a ServiceAccount is a user."""
-    if subject["kind"] == "ServiceAccount":
-        return "User", account_name(subject.get("namespace") or namespace, subject["name"])
-    return subject["kind"], subject["name"]
+    kind, name = subject.get("kind", ""), subject.get("name", "")
+    if kind == "ServiceAccount":
+        return "User", account_name(subject.get("namespace") or namespace, name)
+    return kind, name
 
 
 def _told(name: str, namespace: str | None) -> str:

@@ -92,6 +92,8 @@ class Registry:
         custom.set_defaults(self, kind, new)
         if kind.namespaced:
             self._check_namespace(kind, new)
+        # What admission adds is nobody's.
+        new = self._track(kind, {}, new, how, "")
         for admit in self.admission:
             admit(self, kind, new)
         causes = [*validate_create(kind, new), *custom.validate(self, kind, new)]
@@ -99,7 +101,6 @@ class Registry:
             raise problems.invalid(kind, name_of(new), causes)
         if self.find(kind, namespace_of(new), name_of(new)) is not None:
             raise problems.already_exists(kind, name_of(new))
-        new = self._track(kind, {}, new, how, "")
         return self._write(kind, new, None, how)
 
     def update(self, kind: Kind, obj: Object, subresource: str = "", how: Write = PLAIN) -> Object:
@@ -118,9 +119,8 @@ class Registry:
             if causes:
                 raise problems.invalid(kind, name_of(new), causes)
         _count_generation(kind, live, new)
-        if _same(live, new):
+        if new == live or (new := self._track(kind, live, new, how, subresource)) == live:
             return live
-        new = self._track(kind, live, new, how, subresource)
         if is_deleted(new) and deletion.is_finished(kind, new) and not how.dry_run:
             return self._remove(kind, new)
         return self._write(kind, new, meta(live)["resourceVersion"], how)
@@ -170,7 +170,7 @@ class Registry:
             return new
         if deletion.is_finished(kind, new):
             return self._remove(kind, live)
-        return live if _same(live, new) else self._write(kind, new, meta(live)["resourceVersion"], PLAIN)
+        return live if new == live else self._write(kind, new, meta(live)["resourceVersion"], PLAIN)
 
     def _prepare(self, kind: Kind, new: Object) -> None:
         metadata = meta(new)
@@ -206,7 +206,8 @@ class Registry:
     def _track(self, kind: Kind, live: Object, new: Object, how: Write, subresource: str) -> Object:
         if not how.manager:
             return new
-        return track_update(live, new, how.manager, subresource, self.now(), kind.message)
+        schema = custom.schema(self, kind)
+        return track_update(live, new, how.manager, subresource, self.now(), kind.message, schema)
 
     def _write(self, kind: Kind, new: Object, expected: str | None, how: Write) -> Object:
         if how.dry_run:
@@ -276,10 +277,6 @@ def _count_generation(kind: Kind, live: Object, new: Object) -> None:
 
 def _without(obj: Object) -> Object:
     return {key: value for key, value in obj.items() if key not in ("metadata", "status")}
-
-
-def _same(live: Object, new: Object) -> bool:
-    return live == new
 
 
 def _unwritable(error: sqlite3.Error) -> problems.ApiError:

@@ -68,7 +68,7 @@ class Subresources:
         new["spec"]["replicas"] = replicas
         if version := meta(wanted).get("resourceVersion"):
             meta(new)["resourceVersion"] = version
-        return json_response(scale_of(self.registry.update(kind, new, how=how(request))))
+        return json_response(scale_of(self.registry.update(kind, new, "scale", how(request))))
 
     async def _evict(self, request: web.Request, address: Address) -> web.StreamResponse:
         _only(request, "POST")

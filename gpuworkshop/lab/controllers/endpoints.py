@@ -37,6 +37,12 @@ def _services_of(registry: Registry, pod: Object) -> Iterable[Key]:
             yield namespace_of(service), name_of(service)
 
 
+def _service_of(registry: Registry, endpoints: Object) -> Iterable[Key]:
+    """The Service of that name, if it is there: Endpoints may be written before theirs."""
+    if registry.find(SERVICE, namespace_of(endpoints), name_of(endpoints)) is not None:
+        yield namespace_of(endpoints), name_of(endpoints)
+
+
 def _service_of_slice(_: Registry, obj: Object) -> Iterable[Key]:
     if labels_of(obj).get(MANAGED_BY) == MANAGER:
         yield namespace_of(obj), labels_of(obj).get(SERVICE_NAME, "")
@@ -66,7 +72,7 @@ class EndpointsController(_OfServices):
     """Writes each Service's Endpoints."""
 
     name = "endpoint-controller"
-    watches: Mapping[Kind, Keys] = {SERVICE: own_key, POD: _services_of, ENDPOINTS: own_key}
+    watches: Mapping[Kind, Keys] = {SERVICE: own_key, POD: _services_of, ENDPOINTS: _service_of}
 
     def forget(self, registry: Registry, key: Key) -> None:
         """Endpoints have their Service's name, and no owner: they go with it."""

@@ -22,7 +22,7 @@ def best(registry: Registry, pod: Object, requests: Mapping[str, Decimal], nodes
         return nodes[0]
     index = index_of(registry)
     owner = (controller_of(pod) or {}).get("uid", "")
-    siblings = {name_of(node): index.siblings(name_of(node), owner) for node in nodes}
+    siblings = {name_of(node): index.siblings(name_of(node), owner) if owner else 0 for node in nodes}
     liked = {name_of(node): node_affinity.preference(pod["spec"], node) for node in nodes}
     disliked = {name_of(node): _disliked(pod, node) for node in nodes}
 

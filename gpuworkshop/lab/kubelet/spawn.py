@@ -1,14 +1,16 @@
 """How a process of a pod is started and ended, so that none is ever left behind.
 
-Each leads a session of its own, is tethered to the lab's process (see `processes.tether`), and carries two
-marks in its environment, which it hands on: the reaper's, by which `./stop.sh` finds it, and the lab's own,
-by which `guard` finds what a killed lab has left. Nothing else of this process's environment reaches it.
+Each leads a session of its own, is tethered to the lab's process (see `processes.tether`), and carries marks
+in its environment, which it hands on: the reaper's, by which `./stop.sh` finds it; the lab's, by which the
+next start finds what is left; and one of this start alone, for its `guard`, which must not end what the next
+start has begun meanwhile. Nothing else of this process's environment reaches it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -21,6 +23,7 @@ from gpuworkshop.lab.kubelet import ctty, guard
 from gpuworkshop.processes import reaper, tether
 
 MARK = "GPUWORKSHOP_PODS"
+RUN_MARK = "GPUWORKSHOP_RUN"
 CONTAINER_MARK = "GPUWORKSHOP_CONTAINER"
 STREAM_LIMIT = 2**18
 
@@ -80,7 +83,10 @@ class Spawner:
 
     def __init__(self, state: Path) -> None:
         self._mark = f"{MARK}={state.resolve()}"
+        run = secrets.token_hex(8)
+        self._run = f"{RUN_MARK}={run}"
         self._marks = {
+            RUN_MARK: run,
             reaper.MARK: str(state.resolve()),
             reaper.GROUP: os.environ.get(reaper.GROUP, "lab"),
             MARK: str(state.resolve()),
@@ -91,7 +97,7 @@ class Spawner:
         """End what a killed predecessor has left, and start the guard. Only from the main thread."""
         guard.kill_marked(self._mark)
         self._guard = subprocess.Popen(
-            [sys.executable, "-I", "-S", guard.__file__, self._mark],
+            [sys.executable, "-I", "-S", guard.__file__, self._run],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -83,13 +83,15 @@ class Sources:
 def refers(pod: Object, kind: Kind, name: str) -> bool:
     """Whether a volume of the pod holds this ConfigMap or Secret."""
     return any(
-        kind is CONFIG_MAP
-        and (source.get("configMap") or {}).get("name") == name
-        or kind is SECRET
-        and name in ((source.get("secret") or {}).get(key) for key in ("secretName", "name"))
+        name in _names(kind, source)
         for volume in pod["spec"].get("volumes") or []
         for source in [volume, *((volume.get("projected") or {}).get("sources") or [])]
     )
+
+
+def _names(kind: Kind, source: Mapping[str, Any]) -> tuple[Any, ...]:
+    held = source.get("configMap" if kind is CONFIG_MAP else "secret") or {}
+    return held.get("name"), held.get("secretName")
 
 
 def content_of(volume: Mapping[str, Any], pod: Object, sources: Sources) -> Content:

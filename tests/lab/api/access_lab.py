@@ -102,5 +102,5 @@ def group_subject(name: str) -> dict[str, str]:
     return {"apiGroup": RBAC, "kind": "Group", "name": name}
 
 
-def account_subject(name: str, namespace: str = "") -> dict[str, str]:
-    return {"kind": "ServiceAccount", "name": name, **({"namespace": namespace} if namespace else {})}
+def account_subject(name: str, namespace: str) -> dict[str, str]:
+    return {"kind": "ServiceAccount", "name": name, "namespace": namespace}

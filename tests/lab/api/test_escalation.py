@@ -48,7 +48,8 @@ def test_and_not_what_it_lacks(lab: AccessLab) -> None:
         escalation.check(lab.authorizer, ANN, ROLE, new, "team-a")
     assert caught.value.code == 403
     assert caught.value.message == (
-        'roles.rbac.authorization.k8s.io "r" is forbidden: user "ann" (groups=["team","system:authenticated"])'
+        'roles.rbac.authorization.k8s.io "r" is forbidden: user "ann" '
+        '(groups=["team","system:authenticated"])'
         " is attempting to grant RBAC permissions not currently held:\n"
         '{APIGroups:[""], Resources:["nodes"], Verbs:["delete", "get"]}'
     )

@@ -12,7 +12,7 @@ from access_lab import (
     user_subject,
 )
 
-from gpuworkshop.lab.api.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, POD, ROLE_BINDING
+from gpuworkshop.lab.api.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, POD, ROLE_BINDING, Kind
 from gpuworkshop.lab.api.objects import Object
 from gpuworkshop.lab.api.rbac import default_roles
 from gpuworkshop.lab.api.rbac_rules import rules_of
@@ -65,7 +65,7 @@ def test_a_cluster_binding_counts_everywhere(lab: AccessLab) -> None:
 
 def test_roles_of_a_namespace(lab: AccessLab) -> None:
     lab.role("reader", [READ_PODS], "team-a")
-    lab.bind("reader", account_subject("robot"), "team-a", "Role")
+    lab.bind("reader", account_subject("robot", "team-a"), "team-a", "Role")
     robot = account_user("team-a", "robot")
     assert lab.may(robot, "list", "pods", "team-a")
     assert not lab.may(robot, "get", "pods/log", "team-a", "web")
@@ -88,9 +88,14 @@ def test_changes_count_at_once(lab: AccessLab) -> None:
 
 def test_the_index_is_kept_until_roles_change(lab: AccessLab, monkeypatch: pytest.MonkeyPatch) -> None:
     lab.may(ANN, "list", "pods")
-    looked = []
+    looked: list[Kind] = []
     listed = lab.registry.list
-    monkeypatch.setattr(lab.registry, "list", lambda *kind: looked.append(kind) or listed(*kind))
+
+    def listing(kind: Kind) -> list[Object]:
+        looked.append(kind)
+        return listed(kind)
+
+    monkeypatch.setattr(lab.registry, "list", listing)
     lab.account("robot", "team-a")
     for _ in range(3):
         lab.may(ANN, "list", "pods")
@@ -102,8 +107,26 @@ def test_the_index_is_kept_until_roles_change(lab: AccessLab, monkeypatch: pytes
 
 def test_a_binding_to_a_role_that_is_not_there_gives_nothing(lab: AccessLab) -> None:
     lab.bind("missing", user_subject("ann"), "team-a", "Role")
-    lab.bind("missing", user_subject("ann"), "team-a")
+    lab.bind("missing-too", user_subject("ann"), "team-a")
     assert not lab.may(ANN, "get", "pods", "team-a", "x")
+
+
+def test_a_binding_without_sense_harms_nobody() -> None:
+    lab = AccessLab()
+    lab.bind("view", user_subject("ann"), "team-a")
+    store = lab.registry.store
+    for number, broken in enumerate(
+        (
+            {},
+            {"roleRef": {"kind": "ClusterRole", "name": "view"}, "subjects": [{}, {"kind": "User"}]},
+            {"roleRef": {"kind": "Robot", "name": "view"}, "subjects": [user_subject("bob")]},
+        )
+    ):
+        metadata = {"name": f"broken-{number}", "namespace": "team-a"}
+        store.write(ROLE_BINDING.resource, {"metadata": metadata, **broken}, None)
+    assert lab.may(ANN, "list", "pods", "team-a")
+    assert not lab.may(BOB, "list", "pods", "team-a")
+    assert not lab.may(person(""), "delete", "pods", "team-a")
 
 
 @pytest.mark.parametrize(
@@ -210,7 +233,9 @@ def test_roles_that_aggregate_each_other_and_nonsense(lab: AccessLab) -> None:
 
     aggregated("one", {"matchLabels": {"circle": "yes"}})
     aggregated("two", {"matchLabels": {"circle": "yes"}})
-    aggregated("nonsense", {"matchExpressions": [{"key": "a", "operator": "Like"}]})
+    like = {"matchExpressions": [{"key": "a", "operator": "Like"}]}
+    nonsense = {"metadata": {"name": "nonsense"}, "aggregationRule": {"clusterRoleSelectors": [like]}}
+    lab.registry.store.write(CLUSTER_ROLE.resource, nonsense, None)
     lab.role("real", [READ_PODS], metadata={"labels": {"circle": "yes"}})
     lab.bind("one", user_subject("ann"))
     lab.bind("nonsense", user_subject("bob"))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import controllers_lab as lab
 import pytest
 
-import controllers_lab as lab
 from gpuworkshop.lab.api.kinds import CONTROLLER_REVISION, DAEMON_SET, NODE, POD
 from gpuworkshop.lab.api.objects import Object, is_deleted, labels_of, name_of
 from gpuworkshop.lab.api.registry import Registry
@@ -46,7 +46,9 @@ def is_rolled_out(registry: Registry) -> bool:
     found = agent(registry)
     wanted = status(registry, "desiredNumberScheduled")
     counts = (status(registry, field) for field in ("updatedNumberScheduled", "numberAvailable"))
-    return status(registry, "observedGeneration") == found["metadata"]["generation"] and set(counts) == {wanted}
+    return status(registry, "observedGeneration") == found["metadata"]["generation"] and set(counts) == {
+        wanted
+    }
 
 
 def started(*nodes: str, **spec: Any) -> Registry:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import controllers_lab as lab
+
 from gpuworkshop.lab.api.kinds import DEPLOYMENT, POD, REPLICA_SET
 from gpuworkshop.lab.api.objects import Object, condition, copy_of, is_deleted, labels_of, name_of
 from gpuworkshop.lab.api.registry import Registry

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import controllers_lab as lab
 import pytest
 
-import controllers_lab as lab
 from gpuworkshop.lab.api.kinds import JOB, POD
 from gpuworkshop.lab.api.objects import Object, condition, is_deleted, labels_of, name_of
 from gpuworkshop.lab.api.registry import Registry
@@ -73,12 +73,15 @@ def test_its_pods_are_found_by_the_labels_of_the_real_one() -> None:
     bench.look()
     (pod,) = bench.registry.list(POD)
     uid = bench.job["metadata"]["uid"]
-    assert labels_of(pod).items() >= {
-        "job-name": "burn",
-        "batch.kubernetes.io/job-name": "burn",
-        "controller-uid": uid,
-        "batch.kubernetes.io/controller-uid": uid,
-    }.items()
+    assert (
+        labels_of(pod).items()
+        >= {
+            "job-name": "burn",
+            "batch.kubernetes.io/job-name": "burn",
+            "controller-uid": uid,
+            "batch.kubernetes.io/controller-uid": uid,
+        }.items()
+    )
 
 
 def test_parallel_pods_are_no_more_than_are_needed() -> None:

@@ -6,9 +6,9 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 
+import controllers_lab as lab
 import pytest
 
-import controllers_lab as lab
 from gpuworkshop.lab.api.kinds import CONFIG_MAP, DEPLOYMENT, POD, Kind
 from gpuworkshop.lab.api.objects import name_of
 from gpuworkshop.lab.api.problems import conflict
@@ -27,7 +27,7 @@ class Recorder(Controller):
     name = "recorder"
     watches: Mapping[Kind, Keys] = {CONFIG_MAP: own_key}
 
-    def __init__(self, work: Callable[[Key], float | None] = lambda key: None) -> None:
+    def __init__(self, work: Callable[[Key], float | None] = lambda _: None) -> None:
         self.seen: list[str] = []
         self.looked = asyncio.Event()
         self._work = work
@@ -83,7 +83,7 @@ def test_changes_of_one_object_at_once_are_looked_at_once() -> None:
 def test_a_look_may_ask_for_the_next_one() -> None:
     registry = lab.new_registry()
     answers = [0.01, 0.0, None]
-    recorder = Recorder(lambda key: answers.pop(0))
+    recorder = Recorder(lambda _: answers.pop(0))
     config_map(registry, "again")
 
     async def scenario() -> None:
@@ -194,7 +194,9 @@ def test_a_thousand_pods_are_made_and_deleted_in_turns_with_others() -> None:
         counting = asyncio.ensure_future(count_turns())
         await lab.until(
             registry,
-            lambda: registry.get(DEPLOYMENT, "default", "web").get("status", {}).get("availableReplicas") == 1000,
+            lambda: (
+                registry.get(DEPLOYMENT, "default", "web").get("status", {}).get("availableReplicas") == 1000
+            ),
         )
         per_node: dict[str, int] = {}
         for pod in registry.list(POD):

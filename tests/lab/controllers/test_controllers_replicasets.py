@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+import controllers_lab as lab
 import pytest
 
-import controllers_lab as lab
 from gpuworkshop.lab.api.kinds import POD, REPLICA_SET, RESOURCE_QUOTA
 from gpuworkshop.lab.api.objects import Object, condition, controller_of, labels_of, name_of, uid_of
 from gpuworkshop.lab.api.problems import ApiError
@@ -118,7 +118,9 @@ def test_what_admission_refuses_is_told_and_tried_again() -> None:
         lab.look(ReplicaSetController(), registry, owner)
     (told,) = lab.messages(registry, "FailedCreate")
     assert told.startswith('Error creating: pods "web-')
-    assert told.endswith("is forbidden: exceeded quota: few, requested: pods=1, used: pods=1, limited: pods=1")
+    assert told.endswith(
+        "is forbidden: exceeded quota: few, requested: pods=1, used: pods=1, limited: pods=1"
+    )
     failure = condition(web(registry), "ReplicaFailure") or {}
     assert (failure["status"], failure["reason"]) == ("True", "FailedCreate")
     assert web(registry)["status"]["replicas"] == 1

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import controllers_lab as lab
+
 from gpuworkshop.lab.api.kinds import CONTROLLER_REVISION, POD, STATEFUL_SET
 from gpuworkshop.lab.api.objects import Object, condition, labels_of, name_of
 from gpuworkshop.lab.api.registry import Registry
@@ -205,8 +206,10 @@ def test_a_failed_pod_comes_back_under_its_name() -> None:
         lab.finish(registry, "db-0", "Failed")
         await lab.until(
             registry,
-            lambda: [found["metadata"]["uid"] for found in registry.list(POD)] not in ([], [before])
-            and is_rolled_out(registry),
+            lambda: (
+                [found["metadata"]["uid"] for found in registry.list(POD)] not in ([], [before])
+                and is_rolled_out(registry)
+            ),
         )
 
     rehearse(registry, scenario)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 from kubelet_lab import KubeletLab, in_lab, is_true, pause, shell, state_of, statuses
@@ -230,12 +231,12 @@ def test_change_of_a_pod_that_ends_does_not_give_it_more_time() -> None:
         await lab.logged("app", b"up\n")
         lab.registry.delete(POD, "default", "app", grace_period=1)
         for number in range(50):
-            lab.registry.modify(POD, "default", "app", lambda pod, n=number: _label(pod, n))
+            lab.registry.modify(POD, "default", "app", partial(_label, str(number)))
             await asyncio.sleep(0.05)
         assert lab.registry.find(POD, "default", "app") is None
 
     in_lab(test)
 
 
-def _label(pod: dict[str, Any], number: int) -> None:
-    pod["metadata"]["labels"] = {"changed": str(number)}
+def _label(value: str, pod: dict[str, Any]) -> None:
+    pod["metadata"]["labels"] = {"changed": value}

@@ -115,7 +115,9 @@ def _mounts(found: Findings, container: Mapping, field: str, volumes: Collection
             if path := text(mount, key):
                 found.fault(f"{at}.{key}", path, formats.relative_path(path))
         if text(mount, "subPath") and text(mount, "subPathExpr"):
-            found.invalid(f"{at}.subPathExpr", mount["subPathExpr"], "subPathExpr and subPath are mutually exclusive")
+            found.invalid(
+                f"{at}.subPathExpr", mount["subPathExpr"], "subPathExpr and subPath are mutually exclusive"
+            )
 
 
 def _security(found: Findings, context: Mapping, field: str) -> None:
@@ -124,7 +126,9 @@ def _security(found: Findings, context: Mapping, field: str) -> None:
         found.invalid(field, context, ESCALATION)
 
 
-def identities(found: Findings, context: Mapping, field: str, keys: Iterable[str] = ("runAsUser", "runAsGroup")) -> None:
+def identities(
+    found: Findings, context: Mapping, field: str, keys: Iterable[str] = ("runAsUser", "runAsGroup")
+) -> None:
     """The users and groups of a security context."""
     for key in keys:
         number = context.get(key)

@@ -55,7 +55,7 @@ class Findings:
         self._add("TooLong", field, "Too long", f"may not be more than {longest} bytes")
 
     def one_of(self, field: str, value: object, supported: Sequence[str], *, optional: bool = False) -> None:
-        """Check that a value is one of those that are supported; one that is not there is, where `optional`."""
+        """Check that a value is one of those that are supported, or is not there where it is `optional`."""
         if value in (None, ""):
             if not optional:
                 self.required(field)

@@ -1,4 +1,4 @@
-"""What names, keys, ports and addresses may look like. Each function says why a text is none, "" if it is one."""
+"""What names, keys, ports and addresses look like: each function says why a text is none, "" if it is one."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ _CONFIG_KEY = "[-._a-zA-Z0-9]+"
 _PERCENT = "[0-9]+%"
 
 LABEL_WORDS = (
-    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and "
-    f"end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '{_LABEL}')"
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start "
+    "and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
+    f"'{_LABEL}')"
 )
 SUBDOMAIN_WORDS = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must "
@@ -28,8 +29,8 @@ LABEL_1035_WORDS = (
     f"validation is '{_LABEL_1035}')"
 )
 WILDCARD_WORDS = (
-    "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist "
-    "of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. "
+    "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must "
+    "consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. "
     rf"'*.example.com', regex used for validation is '{_WILDCARD}')"
 )
 CONFIG_KEY_WORDS = (

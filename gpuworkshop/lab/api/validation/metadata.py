@@ -77,7 +77,9 @@ def _owners(found: Findings, meta: Object) -> None:
     controllers = []
     for index, owner in enumerate(mappings(meta, "ownerReferences")):
         if not text(owner, "apiVersion").rpartition("/")[2]:
-            found.invalid(f"{field}[{index}].apiVersion", owner.get("apiVersion"), "version must not be empty")
+            found.invalid(
+                f"{field}[{index}].apiVersion", owner.get("apiVersion"), "version must not be empty"
+            )
         for key in ("kind", "name", "uid"):
             if not text(owner, key):
                 found.invalid(f"{field}[{index}].{key}", "", "must not be empty")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuworkshop.lab.api.objects import Object, copy_of
+from gpuworkshop.lab.api.objects import Object
 from gpuworkshop.lab.api.shapes import Mapping, mapping, mappings, text
 from gpuworkshop.lab.api.validation.containers import image
 from gpuworkshop.lab.api.validation.findings import Findings
@@ -15,7 +15,7 @@ ONLY_THESE = (
     "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
 )
 ADDED_ONLY = "existing toleration can not be modified except its tolerationSeconds"
-FREE = ("activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "ephemeralContainers")
+FREE = ("activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds")
 GATED = ("schedulingGates", "nodeSelector", "affinity")
 
 
@@ -85,9 +85,11 @@ def _changed(spec: Mapping, before: Mapping) -> set[str]:
 
 
 def _comparable(spec: Mapping) -> Mapping:
-    """A copy without what may change: the images."""
-    copied = copy_of(spec)
-    for key in ("containers", "initContainers"):
-        for container in mappings(copied, key):
-            container.pop("image", None)
-    return copied
+    """The spec without what may change inside containers: the images."""
+    without = {
+        key: [
+            {name: value for name, value in entry.items() if name != "image"} for entry in mappings(spec, key)
+        ]
+        for key in ("containers", "initContainers")
+    }
+    return {**spec, **without}

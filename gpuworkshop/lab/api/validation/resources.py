@@ -27,7 +27,7 @@ def amount(value: object) -> Decimal | None:
 
 
 def is_extended(name: str) -> bool:
-    """Whether it is a resource such as `nvidia.com/gpu`: counted in whole pieces, and never promised twice."""
+    """Whether it is one such as `nvidia.com/gpu`: counted in whole pieces, and never promised twice."""
     return "/" in name and "kubernetes.io/" not in name
 
 

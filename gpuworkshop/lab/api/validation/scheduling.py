@@ -12,9 +12,7 @@ EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 ALL_KEYS = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
 ONLY_NO_EXECUTE = "effect must be 'NoExecute' when `tolerationSeconds` is set"
 NO_VALUE = "value must be empty when `operator` is 'Exists'"
-REQUIRED, PREFERRED = (
-    f"{when}DuringSchedulingIgnoredDuringExecution" for when in ("required", "preferred")
-)
+REQUIRED, PREFERRED = (f"{when}DuringSchedulingIgnoredDuringExecution" for when in ("required", "preferred"))
 
 
 def scheduling(found: Findings, spec: Mapping, field: str) -> None:
