@@ -28,10 +28,12 @@ from gpuworkshop.lab.controllers import all_controllers, disruptions, quotas
 from gpuworkshop.lab.controllers.loop import run_controllers
 from gpuworkshop.lab.kubelet.manager import Kubelets
 from gpuworkshop.lab.nodes import instances
-from gpuworkshop.lab.nodes.gpus import gpu_controllers
+from gpuworkshop.lab.nodes.operator import GpuOperatorController
 from gpuworkshop.processes.ports import Subnet
 from gpuworkshop.settings import Settings
 
+# Not an address: the port may change, and tokens are to outlive that.
+ISSUER = "https://kubernetes.default.svc.cluster.local"
 
 
 async def run(settings: Settings, access: Access, subnet: Subnet) -> None:
@@ -40,11 +42,11 @@ async def run(settings: Settings, access: Access, subnet: Subnet) -> None:
     store = Store(kept.database)
     registry = Registry(store, admission=[*admission.ADMISSION, *quotas.ADMISSION])
     pki = certificates.ensure(kept.secrets)
-    tokens = Tokens(registry, kept.secrets, access.server)
+    tokens = Tokens(registry, kept.secrets, ISSUER)
     begin(registry, access.server)
     version = f"v{versions.kubernetes()}"
     kubelets = Kubelets(registry, settings, subnet, instances.find, tokens, version)
-    controllers = [*all_controllers(tokens, pki.ca_pem), *gpu_controllers()]
+    controllers = [*all_controllers(tokens, pki.ca_pem), GpuOperatorController()]
     authorizer = Authorizer(registry)
     server = ApiServer(
         registry,
@@ -53,12 +55,13 @@ async def run(settings: Settings, access: Access, subnet: Subnet) -> None:
         Subresources(registry, kubelets, tokens, disruptions.check_eviction),
         version,
     )
-    stop = _stop_event()
+    stop, serving = _stop_event(), False
     async with contextlib.AsyncExitStack() as stack:
         await _listen(stack, server.app(), access.api_port, pki.server_context())
-        await _listen(stack, charts.app(), access.charts_port)
+        await _listen(stack, charts.app(lambda: "" if serving else "it is starting"), access.charts_port)
         stack.push_async_callback(kubelets.stop)
         stack.callback(server.closing.set)
+        serving = True
         print(f"the cluster's API is served at {access.server}", flush=True)
         tasks = [
             asyncio.ensure_future(work)

@@ -77,6 +77,8 @@ class Resources:
         patched, warnings = patches.patched(self.registry, address, patch, live, request)
         _fit(address, patched)
         self._check_rights(request, address, patched, live)
+        if live is None:
+            self._check_creation(request, address)
         write = how(request, tracked=not patch.is_apply)
         if live is None:
             answer = self.registry.create(address.kind, patched, write)
@@ -90,6 +92,12 @@ class Resources:
     ) -> None:
         """Nobody may give away, by a role or a binding, what they do not have."""
         escalation.check(self.authorizer, request["user"], address.kind, new, address.namespace, live)
+
+    def _check_creation(self, request: web.Request, address: Address) -> None:
+        """To create by a patch takes the right to create, besides the right to patch."""
+        asked = (request["user"], "create", address.kind.group, address.kind.plural, address.namespace, "")
+        if not self.authorizer.allowed(*asked):
+            raise self.authorizer.refusal(*asked)
 
     async def _delete(self, request: web.Request, address: Address) -> web.StreamResponse:
         options = await deletion_options(request)

@@ -93,10 +93,18 @@ class Subresources:
         body, _ = await bodies.decode(request)
         account = self.registry.get(SERVICE_ACCOUNT, address.namespace, address.name)
         spec = body.get("spec") or {}
-        token, expires = self.tokens.issue(account, spec.get("audiences"), spec.get("expirationSeconds"))
+        pod = self._bound_pod(address.namespace, spec.get("boundObjectRef") or {})
+        audiences, seconds = spec.get("audiences"), spec.get("expirationSeconds")
+        token, expires = self.tokens.issue(account, audiences, seconds, pod)
         answer: dict[str, Any] = {"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1"}
         answer |= {"metadata": {"name": address.name, "namespace": address.namespace}, "spec": spec}
         return json_response({**answer, "status": {"token": token, "expirationTimestamp": expires}}, 201)
+
+    def _bound_pod(self, namespace: str, reference: Object) -> Object | None:
+        """The pod with which a token is to end."""
+        if reference.get("kind") != POD.kind:
+            return None
+        return self.registry.get(POD, namespace, str(reference.get("name")))
 
     async def _bind(self, request: web.Request, address: Address) -> web.StreamResponse:
         _only(request, "POST")

@@ -29,7 +29,7 @@ FIRST_RETRY_S, LAST_RETRY_S = 0.05, 30.0
 # After a look that took t seconds, changes alone bring the next one no sooner than t times this: a Service
 # of a thousand pods that all become ready is written a few times, not a thousand.
 REST = 4.0
-WORTH_A_REST_S = 0.002
+WORTH_A_REST_S, LONGEST_REST_S = 0.01, 1.0
 AT_ONCE = 100
 
 
@@ -148,16 +148,18 @@ class _Worker:
 
     def _look(self, key: Key) -> None:
         loop = asyncio.get_running_loop()
-        start = loop.time()
+        start, rest = loop.time(), 0.0
         try:
             again = self.controller.reconcile(self._registry, key)
             self._failures.pop(key, None)
         except Exception as error:  # noqa: BLE001  one key's trouble must not end the controller
             again = self._back_off(key, error)
+            rest = min(again, LONGEST_REST_S)  # what the failure itself wrote must not bring the next one
         now = loop.time()
+        rest = max(rest, REST * (now - start))
         self._rests.pop(key, None)
-        if now - start > WORTH_A_REST_S:
-            self._rests[key] = now + REST * (now - start)
+        if rest > WORTH_A_REST_S:
+            self._rests[key] = now + rest
         if again is not None:
             self._queue.add(key, now + again)
 
@@ -165,7 +167,7 @@ class _Worker:
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         words = (self.controller.name, "/".join(key))
         if isinstance(error, ApiError):
-            log.log(logging.DEBUG if error.code == 409 else logging.WARNING, "%s: %s: %s", *words, error)
+            log.log(logging.DEBUG if error.code == 409 else logging.INFO, "%s: %s: %s", *words, error)
         else:
             log.error("%s: %s", *words, exc_info=error)
         return min(FIRST_RETRY_S * 2.0 ** min(failures - 1, 16), LAST_RETRY_S)

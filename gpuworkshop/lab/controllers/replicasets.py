@@ -9,6 +9,7 @@ from gpuworkshop.lab.api.kinds import POD, REPLICA_SET, Kind
 from gpuworkshop.lab.api.objects import (
     Object,
     annotations_of,
+    condition,
     controller_of,
     is_deleted,
     labels_of,
@@ -96,8 +97,10 @@ class ReplicaSetController(Controller):
             availableReplicas=waits.count(0.0),
         )
         conditions = conditions_of(owner)
-        if failure:
-            reason = "FailedCreate" if len(pods) < int(owner["spec"].get("replicas", 1)) else "FailedDelete"
+        reason = "FailedCreate" if len(pods) < int(owner["spec"].get("replicas", 1)) else "FailedDelete"
+        if failure and (condition(owner, "ReplicaFailure") or {}).get("reason") == reason:
+            pass  # the first message stays: each later one names another pod
+        elif failure:
             conditions = with_condition(conditions, "ReplicaFailure", "True", reason, failure.message, now)
         else:
             conditions = without_condition(conditions, "ReplicaFailure")

@@ -130,6 +130,21 @@ def test_what_admission_refuses_is_told_and_tried_again() -> None:
     assert len(registry.list(POD)) == 2
 
 
+def test_a_refusal_that_lasts_is_tried_again_ever_more_seldom() -> None:
+    registry = lab.new_registry(ADMISSION)
+    metadata = {"name": "none", "namespace": "default"}
+    registry.create(RESOURCE_QUOTA, {"metadata": metadata, "spec": {"hard": {"pods": "0"}}})
+    registry.create(REPLICA_SET, lab.workload("web", replicas=1))
+
+    async def scenario() -> None:
+        await lab.until(registry, lambda: lab.messages(registry, "FailedCreate"))
+        await lab.settled(registry)  # never, if each failure brought the next
+
+    rehearse(registry, scenario)
+    (condition_message,) = {found["message"] for found in web(registry)["status"]["conditions"]}
+    assert lab.messages(registry, "FailedCreate")[0] == f"Error creating: {condition_message}"
+
+
 def test_the_pods_carry_the_templates_labels_annotations_and_owner() -> None:
     registry = lab.new_registry()
     body = lab.workload("web", replicas=1)

@@ -50,7 +50,7 @@ def resolve_pod(pod: Object, port: str) -> tuple[str, int]:
 
 
 def resolve_service(service: Object, endpoints: Object | None, port: str) -> tuple[str, int]:
-    """The address of one of a service's ready endpoints, and its port for that name or number of the service's."""
+    """The address of one of a service's ready endpoints, and its port for the named one of the service."""
     name = name_of(service)
     if port.isascii() and port.isdigit():
         ports = service["spec"].get("ports") or []

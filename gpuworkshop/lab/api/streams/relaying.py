@@ -73,9 +73,9 @@ def _refusal(error: OSError | ApiError, pod: str, port: int) -> str:
     if isinstance(error, ApiError):
         why = error.message
     else:
-        address = f"localhost:{port}"
+        reason = dialing.reason(error)
         why = (
-            f'failed to connect to {address} inside namespace "{pod}", '
-            f"IPv4: dial tcp4 127.0.0.1:{port}: connect: {dialing.reason(error)}"
+            f'failed to connect to localhost:{port} inside namespace "{pod}", IPv4: dial tcp4 127.0.0.1:{port}: '
+            f"connect: {reason} IPv6 dial tcp6 [::1]:{port}: connect: {reason}"
         )
     return f"error forwarding port {port} to pod {pod}, uid : {why}"

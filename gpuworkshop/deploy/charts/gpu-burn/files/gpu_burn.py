@@ -1,0 +1,132 @@
+"""Keeps a GPU busy for some seconds and lets it rest for some, in turn: python gpu_burn.py ON OFF.
+
+Python's standard library alone: it drives the GPU through the CUDA driver's library, which NVIDIA's container
+runtime puts into each container that has a GPU. The load is fp32 arithmetic in registers: it keeps every
+multiprocessor busy, and reaches neither tensor cores nor memory.
+"""
+
+import ctypes
+import os
+import signal
+import sys
+import threading
+import time
+
+KERNEL = b"""
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry burn(.param .u64 out, .param .u32 rounds)
+{
+  .reg .pred %more;
+  .reg .u32 %left, %thread;
+  .reg .u64 %address, %offset;
+  .reg .f32 %x, %y, %a, %b, %c, %d, %e, %f, %g;
+  ld.param.u64 %address, [out];
+  ld.param.u32 %left, [rounds];
+  mov.u32 %thread, %tid.x;
+  cvt.rn.f32.u32 %x, %thread;
+  mov.f32 %y, 0f3F7FFFEF;
+  mov.f32 %a, %x; mov.f32 %b, %x; mov.f32 %c, %x; mov.f32 %d, %x;
+  mov.f32 %e, %x; mov.f32 %f, %x; mov.f32 %g, %x;
+again:
+  fma.rn.f32 %a, %a, %y, %x; fma.rn.f32 %b, %b, %y, %x; fma.rn.f32 %c, %c, %y, %x;
+  fma.rn.f32 %d, %d, %y, %x; fma.rn.f32 %e, %e, %y, %x; fma.rn.f32 %f, %f, %y, %x;
+  fma.rn.f32 %g, %g, %y, %x;
+  sub.u32 %left, %left, 1;
+  setp.ne.u32 %more, %left, 0;
+  @%more bra again;
+  add.f32 %a, %a, %b; add.f32 %c, %c, %d; add.f32 %e, %e, %f; add.f32 %a, %a, %c;
+  add.f32 %a, %a, %e; add.f32 %a, %a, %g;
+  mul.wide.u32 %offset, %thread, 4;
+  add.u64 %address, %address, %offset;
+  st.global.f32 [%address], %a;
+  ret;
+}
+\0"""
+THREADS = 1024
+BLOCKS_EACH = 2
+MULTIPROCESSORS = 16  # cuDeviceGetAttribute's number for their count
+BLOCKING = 4  # CU_CTX_SCHED_BLOCKING_SYNC: waiting does not spin on a CPU
+LAUNCH_S = 0.05
+
+
+class Gpu:
+    """The first GPU of this container."""
+
+    def __init__(self):
+        try:
+            self.cuda = ctypes.CDLL("libcuda.so.1")
+        except OSError:
+            sys.exit("no libcuda.so.1: does the pod have a limit on nvidia.com/gpu, and the node a driver?")
+        device, self.context = ctypes.c_int(), ctypes.c_void_p()
+        module, self.kernel = ctypes.c_void_p(), ctypes.c_void_p()
+        self.out, count = ctypes.c_uint64(), ctypes.c_int()
+        self.call("cuInit", 0)
+        self.call("cuDeviceGet", ctypes.byref(device), 0)
+        self.call("cuDevicePrimaryCtxSetFlags", device, BLOCKING)
+        self.call("cuDevicePrimaryCtxRetain", ctypes.byref(self.context), device)
+        self.call("cuCtxSetCurrent", self.context)
+        self.call("cuModuleLoadData", ctypes.byref(module), KERNEL)
+        self.call("cuModuleGetFunction", ctypes.byref(self.kernel), module, b"burn")
+        self.call("cuMemAlloc_v2", ctypes.byref(self.out), ctypes.c_size_t(4 * THREADS))
+        self.call("cuDeviceGetAttribute", ctypes.byref(count), MULTIPROCESSORS, device)
+        self.blocks = BLOCKS_EACH * count.value
+        self.rounds = 100_000
+
+    def call(self, name, *arguments):
+        """Call the driver; its error ends the program."""
+        code = getattr(self.cuda, name)(*arguments)
+        if code:
+            sys.exit(f"{name} failed with CUDA error {code}")
+
+    def launch(self):
+        """Run the kernel once; the next run is made about LAUNCH_S long."""
+        rounds = ctypes.c_uint32(self.rounds)
+        arguments = (ctypes.c_void_p * 2)(
+            ctypes.cast(ctypes.byref(self.out), ctypes.c_void_p),
+            ctypes.cast(ctypes.byref(rounds), ctypes.c_void_p),
+        )
+        begun = time.monotonic()
+        self.call("cuLaunchKernel", self.kernel, self.blocks, 1, 1, THREADS, 1, 1, 0, None, arguments, None)
+        self.call("cuCtxSynchronize")
+        took = max(time.monotonic() - begun, 1e-4)
+        self.rounds = max(1000, min(int(self.rounds * LAUNCH_S / took), 2**31))
+
+
+class SimulatedGpu:
+    """In the rehearsal lab there is no GPU: the node replays the load that the pod's annotation names."""
+
+    def __init__(self, end):
+        self.end = end
+
+    def launch(self):
+        """Take the time that a kernel would."""
+        self.end.wait(LAUNCH_S)
+
+
+def main():
+    """Load and rest, on the absolute clock, until SIGTERM."""
+    on, off = (float(word) for word in (sys.argv[1:] + ["20", "20"])[:2])
+    if not (on > 0 and off >= 0):
+        sys.exit("usage: gpu_burn.py ON OFF, both in seconds")
+    end = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: end.set())
+    simulated = os.environ.get("GPUWORKSHOP_SIMULATED_GPU") == "1"
+    gpu = SimulatedGpu(end) if simulated else Gpu()
+    print(f"{on:g} s on, {off:g} s off" + (" (simulated: no GPU is used)" if simulated else ""), flush=True)
+    while not end.is_set():
+        phase = time.time() % (on + off)
+        if phase < on:
+            print(time.strftime("%H:%M:%S on"), flush=True)
+            until = time.monotonic() + on - phase
+            while time.monotonic() < until and not end.is_set():
+                gpu.launch()
+        else:
+            print(time.strftime("%H:%M:%S off"), flush=True)
+            end.wait(on + off - phase)
+
+
+if __name__ == "__main__":
+    main()
