@@ -14,7 +14,7 @@ import pytest
 from gpuworkshop.processes.tools import find_or_fetch
 from gpuworkshop.settings import Settings
 
-pytest_plugins = ["own_lab", "release_site", "stored_history"]
+pytest_plugins = ["own_cluster", "own_lab", "release_site", "stored_history"]
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 

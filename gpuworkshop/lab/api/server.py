@@ -20,6 +20,8 @@ from gpuworkshop.lab.api.subresources import Subresources
 
 log = logging.getLogger(__name__)
 OPEN_PATHS = ("/healthz", "/readyz", "/livez", "/version")
+# The protobuf form of {"swagger": "2.0"}, which is what kubectl takes.
+SWAGGER, EMPTY_SWAGGER = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf", b"\n\x032.0"
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -44,6 +46,7 @@ class ApiServer:
         app.router.add_get("/{path:(api|apis)/?}", self._discovery)
         app.router.add_get("/{path:api/v1/?}", self._discovery)
         app.router.add_get("/{path:apis/[^/]+(/[^/]+)?/?}", self._discovery)
+        app.router.add_get("/openapi/v2", self._openapi_v2)
         app.router.add_get("/openapi/{path:.*}", self._openapi)
         app.router.add_route("*", "/{path:api/v1/.+}", self._resource)
         app.router.add_route("*", "/{path:apis/[^/]+/[^/]+/.+}", self._resource)
@@ -103,6 +106,11 @@ class ApiServer:
         if found is None:
             raise paths.unknown()
         return json_response(found)
+
+    async def _openapi_v2(self, request: web.Request) -> web.Response:
+        """A document without any definition: clients that ask here for a kind learn that it is not known."""
+        self._authorize_url(request)
+        return web.Response(body=EMPTY_SWAGGER, content_type=SWAGGER)
 
     def _authorize_url(self, request: web.Request) -> None:
         user: User = request["user"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from gpuworkshop.lab.api.kinds import ENDPOINT_SLICE, ENDPOINTS, POD, SERVICE, Kind
 from gpuworkshop.lab.api.objects import (
@@ -14,8 +14,9 @@ from gpuworkshop.lab.api.objects import (
     name_of,
     namespace_of,
     owner_reference,
+    uid_of,
 )
-from gpuworkshop.lab.api.registry import RANDOM_ALPHABET, Registry
+from gpuworkshop.lab.api.registry import Registry
 from gpuworkshop.lab.controllers.addresses import Port, endpoint, resolved_ports, subsets
 from gpuworkshop.lab.controllers.index import index_of
 from gpuworkshop.lab.controllers.loop import Controller, Key, Keys, own_key
@@ -102,17 +103,22 @@ class EndpointSliceController(_OfServices):
     watches: Mapping[Kind, Keys] = {SERVICE: own_key, POD: _services_of, ENDPOINT_SLICE: _service_of_slice}
 
     def write(self, registry: Registry, service: Object, pods: Sequence[Object]) -> None:
-        """As many slices as are needed; those that exist are used again, the largest change is the last."""
-        wanted = _slices(registry, service, pods)
+        """As many slices as are needed: a pod stays in its slice, and slices with room take more."""
         live = sorted(self._live(registry, service), key=name_of)
-        for body, old in zip(wanted, live, strict=False):
-            self._replace(registry, old, body)
-        for body in wanted[len(live) :]:
-            suffix = "".join(secrets.choice(RANDOM_ALPHABET) for _ in range(5))
-            body["metadata"]["name"] = f"{name_of(service)}-{suffix}"
-            registry.create(ENDPOINT_SLICE, body)
-        for old in live[len(wanted) :]:
-            registry.delete(ENDPOINT_SLICE, namespace_of(old), name_of(old))
+        kept = set()
+        for ports, members in _by_ports(service, pods).items():
+            written = [port.body(name_always=True) for port in ports]
+            theirs = [found for found in live if (found.get("ports") or []) == written]
+            for chunk, old in _allotted(members, theirs):
+                body = _slice(registry, service, chunk, written)
+                if old is None:
+                    registry.create(ENDPOINT_SLICE, body)
+                else:
+                    kept.add(name_of(old))
+                    self._replace(registry, old, body)
+        for old in live:
+            if name_of(old) not in kept:
+                registry.delete(ENDPOINT_SLICE, namespace_of(old), name_of(old))
 
     def _live(self, registry: Registry, service: Object) -> list[Object]:
         return [
@@ -147,28 +153,52 @@ def _pods(registry: Registry, service: Object) -> list[Object]:
     return sorted(found, key=name_of)
 
 
-def _slices(registry: Registry, service: Object, pods: Sequence[Object]) -> list[Object]:
+def _by_ports(service: Object, pods: Sequence[Object]) -> dict[tuple[Port, ...], list[Object]]:
     groups: dict[tuple[Port, ...], list[Object]] = {}
     for pod in pods:
         groups.setdefault(resolved_ports(service, pod), []).append(pod)
-    if not groups:
-        groups[()] = []
+    return groups or {(): []}
+
+
+def _allotted(pods: Sequence[Object], slices: Sequence[Object]) -> list[tuple[list[Object], Object | None]]:
+    """The pods of each slice that stays or comes; a Service without pods has one that is empty."""
+    places = {
+        (each.get("targetRef") or {}).get("uid"): index
+        for index, found in enumerate(slices)
+        for each in found.get("endpoints") or ()
+    }
+    chunks: list[list[Object]] = [[] for _ in slices]
+    new: list[Object] = []
+    for pod in pods:
+        place = places.get(uid_of(pod))
+        (new if place is None else chunks[place]).append(pod)
+    for chunk in chunks:
+        room = LARGEST_SLICE - len(chunk)
+        chunk += new[:room]
+        del new[:room]
+    allotted: list[tuple[list[Object], Object | None]] = [
+        (chunk, old) for chunk, old in zip(chunks, slices, strict=True) if chunk
+    ]
+    allotted += [(new[at : at + LARGEST_SLICE], None) for at in range(0, len(new), LARGEST_SLICE)]
+    return allotted or [([], slices[0] if slices else None)]
+
+
+def _slice(
+    registry: Registry, service: Object, pods: Sequence[Object], ports: Sequence[Mapping[str, Any]]
+) -> Object:
     labels = {**labels_of(service), **_headless(service)}
     labels |= {SERVICE_NAME: name_of(service), MANAGED_BY: MANAGER}
-    bodies = []
-    for ports, members in groups.items():
-        for start in range(0, max(1, len(members)), LARGEST_SLICE):
-            metadata: Object = {"namespace": namespace_of(service), "labels": labels}
-            metadata["ownerReferences"] = [owner_reference(service)]
-            chunk = members[start : start + LARGEST_SLICE]
-            body = {
-                "metadata": metadata,
-                "addressType": "IPv4",
-                "endpoints": [endpoint(registry, service, pod) for pod in chunk],
-                "ports": [port.body(name_always=True) for port in ports],
-            }
-            bodies.append(body)
-    return bodies
+    return {
+        "metadata": {
+            "generateName": f"{name_of(service)}-",
+            "namespace": namespace_of(service),
+            "labels": labels,
+            "ownerReferences": [owner_reference(service)],
+        },
+        "addressType": "IPv4",
+        "endpoints": [endpoint(registry, service, pod) for pod in pods],
+        "ports": list(ports),
+    }
 
 
 def _headless(service: Object) -> dict[str, str]:

@@ -81,6 +81,7 @@ def _given(owner: Owner, root: Path, devices: list[str]) -> dict[str, str]:
     given |= {"KUBERNETES_SERVICE_PORT_HTTPS": str(port), "HOME": str(root)}
     if devices:
         given["NVIDIA_VISIBLE_DEVICES"] = ",".join(dict.fromkeys(map(gpu_of, devices)))
+        given["GPUWORKSHOP_SIMULATED_GPU"] = "1"  # gpu-burn's script does not look for a driver then
     return given
 
 

@@ -12,7 +12,7 @@ from gpuworkshop.lab.kubelet import terminal
 from gpuworkshop.lab.kubelet.logs import ContainerLog
 from gpuworkshop.lab.kubelet.spawn import Child, Spawner, Terminal
 
-DRAIN_S = 1.0
+DRAIN_S = 5.0
 CHUNK = 65_536
 
 

@@ -164,25 +164,30 @@ async def stage(runtime: LocalRuntime | None = None, served: Object | None = Non
     app = web.Application(middlewares=[_as_status])
     root = "/api/v1/namespaces/default/pods/web"
     resource = {"name": "pods", "singularName": "pod", "namespaced": True, "kind": "Pod", "verbs": ["get"]}
-    lists = {
+    documents = {
         "/api": {"kind": "APIVersions", "versions": ["v1"]},
         "/apis": {"kind": "APIGroupList", "apiVersion": "v1", "groups": []},
         "/api/v1": {"kind": "APIResourceList", "groupVersion": "v1", "resources": [resource]},
         root: served,
     }
-    for path, document in lists.items():
-        app.router.add_get(path, _constant(document))
-    handlers: dict[str, Handler] = {
-        "exec": lambda request: execution.execute(request, runtime, served),
-        "attach": lambda request: execution.attach(request, runtime, served),
-        "log": lambda request: logs.log(request, runtime, served),
-        "portforward": lambda request: portforward.port_forward(
-            request, lambda port: runtime.connect(served, port)
-        ),
-    }
-    for name, handler in handlers.items():
-        app.router.add_route("*", f"{root}/{name}", handler)
-    app.router.add_route("*", "/api/v1/namespaces/default/pods/{target}/proxy{rest:.*}", _proxied(served))
+
+    async def document(request: web.Request) -> web.StreamResponse:
+        return web.json_response(documents[request.path])
+
+    async def subresource(request: web.Request) -> web.StreamResponse:
+        match request.match_info["name"]:
+            case "exec":
+                return await execution.execute(request, runtime, served)
+            case "attach":
+                return await execution.attach(request, runtime, served)
+            case "log":
+                return await logs.log(request, runtime, served)
+        return await portforward.port_forward(request, lambda port: runtime.connect(served, port))
+
+    for path in documents:
+        app.router.add_get(path, document)
+    app.router.add_route("*", root + "/{name:exec|attach|log|portforward}", subresource)
+    app.router.add_route("*", "/api/v1/namespaces/default/pods/{target}/proxy{rest:.*}", _proxy_to(served))
     async with listening(app) as port:
         yield Stage(f"http://127.0.0.1:{port}", runtime)
 
@@ -241,14 +246,7 @@ async def free_port() -> int:
         return port
 
 
-def _constant(document: Object) -> Handler:
-    async def answer(_: web.Request) -> web.StreamResponse:
-        return web.json_response(document)
-
-    return answer
-
-
-def _proxied(served: Object) -> Handler:
+def _proxy_to(served: Object) -> Handler:
     async def answer(request: web.Request) -> web.StreamResponse:
         scheme, _, asked = proxying.parse_target(request.match_info["target"])
         host, port = proxying.resolve_pod(served, asked)

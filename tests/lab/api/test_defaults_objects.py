@@ -4,8 +4,8 @@ import base64
 from typing import Any
 
 import pytest
-
 from defaulted_samples import defaulted, load, named, of_cluster
+
 from gpuworkshop.lab.api import kinds
 from gpuworkshop.lab.api.defaults import keep_allocated
 from gpuworkshop.lab.api.kinds import SERVICE, Kind

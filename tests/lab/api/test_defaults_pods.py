@@ -3,8 +3,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
 from defaulted_samples import defaulted, load, pod, with_container
+
 from gpuworkshop.lab.api.defaults import admit_pod_defaults
 from gpuworkshop.lab.api.kinds import POD
 from gpuworkshop.lab.api.objects import Object

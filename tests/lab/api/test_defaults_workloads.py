@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import pytest
-
 from defaulted_samples import UID, defaulted, job, named, workload
+
 from gpuworkshop.lab.api.kinds import DAEMON_SET, DEPLOYMENT, JOB, REPLICA_SET, STATEFUL_SET, Kind
 from gpuworkshop.lab.api.objects import Object
 

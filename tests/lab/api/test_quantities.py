@@ -41,7 +41,6 @@ def test_too_small_is_rounded_up_and_too_large_is_capped() -> None:
     assert parse("-0.1n") == Decimal("-1e-9")
     assert parse("1e999999999") == 2**63 - 1
     assert parse("-100000E") == -(2**63 - 1)
-    assert parse("1e-999999999") in (0, Decimal("1e-9"))
 
 
 @pytest.mark.parametrize(

@@ -71,10 +71,10 @@ def test_a_chart_with_a_hook_and_a_crd(client: Client, namespace: str, tmp_path:
     (chart / "crds" / "lamps.yaml").write_text(CRD)
     (chart / "templates" / "hook.yaml").write_text(HOOK)
     (chart / "templates" / "lamp.yaml").write_text(
-        "apiVersion: helm.test.gpuworkshop.io/v1\nkind: Lamp\nmetadata: {name: one}\nspec: {on: true}\n"
+        "apiVersion: helm.test.gpuworkshop.io/v1\nkind: Lamp\nmetadata: {name: one}\nspec: {bright: true}\n"
     )
     client.helm("install", "lamps", chart, "--wait", "--timeout", "60s", "-n", namespace)
-    assert client.json("get", "lamp", "one", "-n", namespace)["spec"] == {"on": True}
+    assert client.json("get", "lamp", "one", "-n", namespace)["spec"] == {"bright": True}
     assert client.kubectl("get", "jobs", "-n", namespace) == ""
     client.helm("uninstall", "lamps", "-n", namespace)
     client.kubectl("delete", "crd", "lamps.helm.test.gpuworkshop.io")

@@ -69,7 +69,7 @@ def test_every_output_form(client: Client, namespace: str) -> None:
     assert row.split()[:2] == ["x", "1"]
     assert row.split()[-1] == "vision"
     assert "team=vision" in client.kubectl(*get, "--show-labels")
-    assert "vision" in client.kubectl("get", "-n", namespace, "cm", "-l", "team=vision")
+    assert "x " in client.kubectl("get", "-n", namespace, "cm", "-l", "team=vision")
     assert "No resources found" in client.run(
         client.kubectl_path, "get", "-n", namespace, "cm", "-l", "team=none"
     ).stderr
@@ -123,7 +123,7 @@ def test_apply_server_side_with_a_conflict(client: Client, namespace: str) -> No
 
 
 def test_unknown_fields_are_refused_or_warned_of(client: Client, namespace: str) -> None:
-    manifest = CONFIG_MAP.replace("data:", "dota: {}\ndata:") + "  {a: '1'}\n"
+    manifest = CONFIG_MAP.replace("\ndata:", "\ndota: {}\ndata:") + "  {a: '1'}\n"
     said = client.refused("apply", "-n", namespace, "-f", "-", stdin=manifest)
     assert 'unknown field "dota"' in said
     warned = client.run(
@@ -250,7 +250,7 @@ def test_can_i(client: Client, namespace: str) -> None:
     client.kubectl("create", "rolebinding", "v", "--clusterrole=view", "--user=ann", "-n", namespace)
     assert client.kubectl("auth", "can-i", "list", "pods", *nobody) == "yes\n"
     assert "No resources" in client.run(client.kubectl_path, "get", "pods", *nobody).stderr
-    assert "Forbidden" in client.refused("create", "configmap", "x", *nobody)
+    assert "is forbidden" in client.refused("create", "configmap", "x", *nobody)
     assert "kubernetes-admin" in client.kubectl("auth", "whoami")
     assert "pods" in client.kubectl("auth", "can-i", "--list", *nobody)
 
@@ -331,4 +331,5 @@ def test_custom_resources_are_served(client: Client, namespace: str) -> None:
     said = client.refused("apply", "-n", namespace, "-f", "-", stdin=json.dumps(wave))
     assert "spec.on" in said
     client.kubectl("delete", "crd", "waves.test.gpuworkshop.io")
-    assert "the server doesn't have a resource type" in client.refused("get", "-n", namespace, "waves")
+    refused = client.refused("get", "-n", namespace, "waves")  # the words depend on kubectl's discovery cache
+    assert "the server doesn't have a resource type" in refused or "could not find" in refused

@@ -163,6 +163,8 @@ def _operation(kind: Kind, name: str, action: str, body: bool = False) -> Docume
     }
     if body:
         operation["parameters"] = _PARAMETERS
-        forms = [f"application/{form}" for form in _PATCHES] if action == "patch" else list(content)
+        # By this list kubectl learns which patches a kind takes; a custom one takes no strategic merge.
+        patches = _PATCHES if kind.message else _PATCHES[:-1]
+        forms = [f"application/{form}" for form in patches] if action == "patch" else list(content)
         operation["requestBody"] = {"content": {form: {"schema": _reference(name)} for form in forms}}
     return operation
