@@ -48,7 +48,9 @@ class ClusterProcess:
         command += ["--api-port", str(self.access.api_port), "--charts-port", str(self.access.charts_port)]
         environment = {**os.environ, "GPUWORKSHOP_STATE": str(self.settings.state)}
         log = (self.folder.path / "serve.log").open("a")
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, env=environment, text=True)
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=log, env=environment, text=True
+        )
         log.close()
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
@@ -78,7 +80,9 @@ class Client:
     helm_path: Path
     home: Path
 
-    def run(self, *command: str | Path, stdin: str = "", check: bool = True) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, *command: str | Path, stdin: str = "", check: bool = True
+    ) -> subprocess.CompletedProcess[str]:
         """Run a client; its output."""
         environment = {
             "PATH": os.environ["PATH"],
@@ -138,9 +142,7 @@ def client_of(process: ClusterProcess) -> Client:
 
 
 @pytest.fixture(scope="session")
-def cluster(
-    settings: Settings, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[ClusterProcess]:
+def cluster(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterProcess]:
     """A cluster with three nodes, for the whole test run; each test works in a namespace of its own."""
     process = new_cluster(settings, tmp_path_factory.mktemp("a cluster"))
     process.start()

@@ -32,7 +32,7 @@ class Kubectl:
             raise KubectlError(
                 done.stderr.strip()[-2000:] or f"it ended with {done.returncode}",
                 step=f"kubectl {' '.join(arguments)}",
-                todo="is the cluster up? ./status.sh; then run the same cell or command again",
+                todo="is the cluster up? ./status.sh tells, ./run.sh starts it; then run the same cell again",
             )
         return done.stdout
 

@@ -1,4 +1,4 @@
-"""The rehearsal stage: a simulated cluster that real clients talk to, and the real Prometheus that scrapes it.
+"""The rehearsal stage: a simulated cluster for real clients, and the real Prometheus that scrapes it.
 
 `cluster` is the one process of the control plane: `api` (objects and their server), `controllers` (with the
 scheduler), `kubelet` (pods as local processes), `nodes` (what an eksctl ClusterConfig and a device plugin

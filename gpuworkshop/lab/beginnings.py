@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
+from gpuworkshop.lab.api.admission import SYSTEM_PRIORITIES
 from gpuworkshop.lab.api.kinds import (
     ENDPOINT_SLICE,
     ENDPOINTS,
@@ -12,7 +13,6 @@ from gpuworkshop.lab.api.kinds import (
     SERVICE,
     Kind,
 )
-from gpuworkshop.lab.api.admission import SYSTEM_PRIORITIES
 from gpuworkshop.lab.api.objects import Object, meta, name_of, namespace_of
 from gpuworkshop.lab.api.rbac import default_roles
 from gpuworkshop.lab.api.registry import Registry

@@ -1,7 +1,7 @@
 """The chart repositories of the lab, and whether its cluster is healthy, over plain HTTP on loopback.
 
-`helm repo add nvidia http://127.0.0.1:PORT/nvidia` finds stand-ins that carry the real charts' names. They are
-packed when they are asked for, from the folders in `deploy/charts`.
+`helm repo add nvidia http://127.0.0.1:PORT/nvidia` finds stand-ins that carry the real charts' names.
+They are packed when they are asked for, from the folders in `deploy/charts`.
 """
 
 from __future__ import annotations
@@ -60,7 +60,12 @@ async def _archive(request: web.Request) -> web.Response:
 
 def _entry(name: str) -> dict[str, object]:
     about = _metadata(name)
-    return {**about, "created": MADE, "digest": hashlib.sha256(archive(name)).hexdigest(), "urls": [_file_name(name)]}
+    return {
+        **about,
+        "created": MADE,
+        "digest": hashlib.sha256(archive(name)).hexdigest(),
+        "urls": [_file_name(name)],
+    }
 
 
 def _metadata(name: str) -> dict[str, str]:
@@ -77,7 +82,10 @@ def archive(name: str) -> bytes:
     """The packed chart; the same bytes for the same files."""
     folder = charts.path(name)
     packed = io.BytesIO()
-    with gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as zipped, tarfile.open(fileobj=zipped, mode="w") as tar:
+    with (
+        gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as zipped,
+        tarfile.open(fileobj=zipped, mode="w") as tar,
+    ):
         for path in sorted(folder.rglob("*")):
             if path.is_file():
                 _add(tar, path, f"{name}/{path.relative_to(folder).as_posix()}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from gpuworkshop.lab.api import authentication, certificates, kubeconfig
 from gpuworkshop.processes.ports import steady_port
 from gpuworkshop.settings import Settings
 
@@ -66,8 +67,6 @@ def folder(settings: Settings) -> Folder:
 
 def prepare(folder: Folder) -> Access:
     """Choose the ports, make keys and certificates where they are missing, and write the kubeconfig."""
-    from gpuworkshop.lab.api import authentication, certificates, kubeconfig
-
     folder.path.mkdir(parents=True, exist_ok=True, mode=0o700)
     access = Access(steady_port(folder.path / "api-port"), steady_port(folder.path / "charts-port"))
     pki = certificates.ensure(folder.secrets)

@@ -1,7 +1,8 @@
 """The lab's Prometheus: a real server, its configuration, and history from before it started.
 
-It discovers its targets in the cluster: every pod of the exporter. Back-filled history is made by promtool from the exporter's own
-history, for the loads that run now, and lies in blocks beside those that Prometheus writes.
+It discovers its targets in the cluster: every pod of the exporter. Back-filled history is made by promtool
+from the exporter's own history, for the loads that run now, and lies in blocks beside those that Prometheus
+writes.
 """
 
 from __future__ import annotations
@@ -81,7 +82,11 @@ def _config(kubeconfig: Path) -> dict[str, object]:
                 "honor_labels": True,
                 "kubernetes_sd_configs": [{"role": "pod", "kubeconfig_file": str(kubeconfig)}],
                 "relabel_configs": [
-                    {"source_labels": [container, port], "regex": ".*dcgm-exporter;metrics", "action": "keep"},
+                    {
+                        "source_labels": [container, port],
+                        "regex": ".*dcgm-exporter;metrics",
+                        "action": "keep",
+                    },
                     {"source_labels": ["__meta_kubernetes_pod_phase"], "regex": "Running", "action": "keep"},
                     {"source_labels": [node], "target_label": "node"},
                     {"source_labels": [node], "replacement": "$1:9400", "target_label": "instance"},
@@ -94,8 +99,9 @@ def _config(kubeconfig: Path) -> dict[str, object]:
 def backfill(
     files: PrometheusFiles, promtool: Path, gpu_yaml: str, node: str, span: tuple[float, float]
 ) -> None:
-    """Put the history of the GPUs in `gpu_yaml`, of `node`, over `span` (from, until, in Unix seconds) into the TSDB.
+    """Put the history of a node's GPUs, as in `gpu_yaml`, into the TSDB.
 
+    `span` is from when until when, in Unix seconds.
     Prometheus serves the new blocks from its next start on. Raises LabError when exporter or promtool
     refuse; the TSDB is then as it was.
     """
@@ -103,7 +109,9 @@ def backfill(
     with tempfile.TemporaryDirectory(dir=files.folder, prefix="backfill-") as scratch:
         gpus, history, blocks = (Path(scratch, name) for name in ("gpus.yaml", "history.om", "blocks"))
         gpus.write_text(gpu_yaml, encoding="utf-8")
-        labels = [part for key, value in target_labels(node).items() for part in ("--label", f"{key}={value}")]
+        labels = [
+            part for key, value in target_labels(node).items() for part in ("--label", f"{key}={value}")
+        ]
         exporter = [sys.executable, "-m", "gpuworkshop", "exporter", "--gpus", str(gpus)]
         exporter += ["--hostname", node, "--backfill", *(f"{at:.0f}" for at in span), *labels]
         with history.open("wb") as stdout:

@@ -89,7 +89,8 @@ class Lab:
         """
         config = cluster_config.read(config_file or clusters.path("lab"))
         nodes = cluster_config.node_objects(config)
-        said = self.kubectl.apply([*nodes, *manifests.load("eks-addons"), *manifests.load("dcgm-exporter")])
+        equipment = ("eks-addons", "device-plugin", "dcgm-exporter")
+        said = self.kubectl.apply([*nodes, *(each for name in equipment for each in manifests.load(name))])
         self.kubectl.wait("node", "--all", condition="Ready", timeout_s=NODES_READY_S)
         shutil.copyfile(config_file or clusters.path("lab"), self._folder.path / "cluster-config.yaml")
         return said
@@ -99,7 +100,7 @@ class Lab:
         config = cluster_config.read(self.cluster_config)
         wanted = cluster_config.node_objects(config, {node_group: count}, only=node_group)
         names = {node["metadata"]["name"] for node in wanted}
-        there = self.kubectl.get("nodes", selector=f"{NODE_GROUP}={node_group}")
+        there = self.kubectl.get("nodes", "-l", f"{NODE_GROUP}={node_group}")
         said = self.kubectl.apply(wanted) if wanted else ""
         for node in there:
             if node["metadata"]["name"] not in names:

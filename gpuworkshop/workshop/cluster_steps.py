@@ -6,7 +6,7 @@ from typing import Any
 
 from gpuworkshop.deploy import manifests
 from gpuworkshop.targets import Target
-from gpuworkshop.workshop.steps import Step
+from gpuworkshop.workshop.steps import Step, told
 from gpuworkshop.workshop.verdict import Verdict
 
 GPU = "nvidia.com/gpu"
@@ -39,6 +39,7 @@ class Nodes(ClusterStep):
     name = "cluster"
     title = "The cluster's nodes are ready"
 
+    @told
     def check(self) -> Verdict:
         """Ask for the nodes' conditions."""
         nodes = self.nodes()
@@ -53,6 +54,7 @@ class Nodes(ClusterStep):
         """Have the nodes made."""
         self._target.create_cluster()
 
+    @told
     def reset(self) -> Verdict:
         """Delete the nodes; what ran on them is gone."""
         said = self._target.kubectl.delete("nodes", "--all")
@@ -70,6 +72,7 @@ class DevicePlugin(ClusterStep):
     name = "device-plugin"
     title = "The device plugin offers the GPUs"
 
+    @told
     def check(self) -> Verdict:
         """Ask how many GPUs pods may ask for."""
         offers = {node["metadata"]["name"]: _gpus(node) for node in self.nodes()}
@@ -87,12 +90,17 @@ class DevicePlugin(ClusterStep):
 
     def verify(self) -> Verdict:
         """Wait until the nodes offer GPUs: their kubelets report them a moment after the plugin is up."""
-        return self.await_proof(lambda: verdict.seen if (verdict := self.check()).ok else "", "no GPUs", READY_S)
+        return self.await_proof(
+            lambda: verdict.seen if (verdict := self.check()).ok else "", "no GPUs", READY_S
+        )
 
+    @told
     def reset(self) -> Verdict:
         """Delete its DaemonSet, as the 2023 walkthrough has it. Pods that run keep their GPUs."""
         said = self._target.kubectl.delete("daemonset", PLUGIN, "-n", SYSTEM)
-        self._target.kubectl.run("wait", "pods", "-n", SYSTEM, "-l", f"name={PLUGIN}", "--for=delete", "--timeout=30s")
+        self._target.kubectl.run(
+            "wait", "pods", "-n", SYSTEM, "-l", f"name={PLUGIN}", "--for=delete", "--timeout=30s"
+        )
         return self.passed(said.strip() or "it was not there")
 
     def text(self) -> str:

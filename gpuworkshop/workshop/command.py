@@ -25,11 +25,11 @@ def up() -> None:
         click.echo(f"TARGET is {settings.target}, and this version has only the lab, which starts now")
     running = {s.name for s in groups.status(settings) if s.state == "healthy"}
     ws = Workshop.open("lab", settings)
-    if not ws.target.pods():
-        pods = ws.step("three-pods")
+    services = list(ws.target.up())
+    pods = ws.step("three-pods")
+    if not pods.check().ok:
         _insist(pods.apply())
         pods.give_history(lessons.LESSONS[0].history_s)
-    services = list(ws.target.up())
     for line in copies.refresh(settings):
         click.echo(line)
     services += groups.ensure(jupyter.GROUP, settings)

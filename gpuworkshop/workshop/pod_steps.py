@@ -11,7 +11,7 @@ from gpuworkshop.deploy import manifests
 from gpuworkshop.errors import LabNotRunning, PrometheusError
 from gpuworkshop.metrics import PrometheusReader, catalog
 from gpuworkshop.targets import PodOnGpu, Target
-from gpuworkshop.workshop.steps import Step
+from gpuworkshop.workshop.steps import Step, told
 from gpuworkshop.workshop.verdict import Verdict
 
 BUSY_PERCENT = 95.0
@@ -30,6 +30,7 @@ class PodsRunning(Step):
     def __init__(self, target: Target) -> None:
         self._target = target
 
+    @told
     def check(self) -> Verdict:
         """Ask the cluster for the pods, and the target which of them hold a GPU."""
         placed = {(p.namespace, p.name): p for p in self._target.pods_on_gpus()}
@@ -51,6 +52,7 @@ class PodsRunning(Step):
         kubectl.apply(manifests.load(self.manifest))
         kubectl.wait("pod", "--all-namespaces", "-l", self._selector, condition="Ready", timeout_s=READY_S)
 
+    @told
     def reset(self) -> Verdict:
         """Delete the pods."""
         said = self._target.kubectl.delete_manifests(manifests.load(self.manifest))
@@ -116,7 +118,9 @@ class ThreePods(PodsRunning):
 
     def _all_busy(self) -> str:
         latest = {_name(pod): self.utilisation(pod, 5.0).tail(1) for pod in self.placed()}
-        if len(latest) >= self.count and all(len(last) and last.iloc[0] >= BUSY_PERCENT for last in latest.values()):
+        if len(latest) >= self.count and all(
+            len(last) and last.iloc[0] >= BUSY_PERCENT for last in latest.values()
+        ):
             return "GPU_UTIL " + ", ".join(f"{name} {last.iloc[0]:.0f} %" for name, last in latest.items())
         return ""
 

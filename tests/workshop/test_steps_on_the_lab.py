@@ -86,7 +86,7 @@ def test_power_clock_and_tensor_activity_follow_the_wave(ws: Workshop) -> None:
 def test_when_caught_up_every_pod_can_be_queried_and_stays_so(ws: Workshop) -> None:
     ws.step("gpu-burn").reset()
     ws.step("gpu-burn").apply()
-    ws.target.backfill([placed.pod for placed in ws.target.pods()], 60)
+    ws.target.backfill(ws.target.pods_on_gpus(), 60)
     for _ in range(30):
         assert ws.prometheus.latest('DCGM_FI_DEV_GPU_UTIL{pod!=""}').shape[1] == 4
         assert ws.health().ok
@@ -104,7 +104,7 @@ def test_back_filling_loses_nothing_that_was_stored(ws: Workshop, own: Settings)
     assert ws.health().ok
     stored = ws.prometheus.latest("count_over_time(up[1h])").to_numpy()[0, 0]
     ws.step("gpu-burn").apply()
-    ws.target.backfill([placed.pod for placed in ws.target.pods()], 600)
+    ws.target.backfill(ws.target.pods_on_gpus(), 600)
     assert ws.prometheus.latest("count_over_time(up[1h])").to_numpy()[0, 0] >= stored
 
 
@@ -149,9 +149,9 @@ def test_show_prints_what_is_behind_a_step(ws: Workshop, capsys: pytest.CaptureF
     ws.step("gpu-burn").apply()
     ws.step("gpu-burn").show()
     shown = capsys.readouterr().out
-    assert "gpu-burn-" in shown
+    assert "kubectl apply --server-side -f" in shown
     assert "kind: wave" in shown
-    assert "gpu-node-1.yaml" in shown
+    assert "nvidia.com/gpu: 1" in shown
 
 
 def test_a_lab_that_is_down_says_what_to_do_and_comes_back_with_all_it_stored(

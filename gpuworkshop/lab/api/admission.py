@@ -31,7 +31,8 @@ def pod_account(registry: Registry, kind: Kind, pod: Object) -> None:
     account = registry.find(SERVICE_ACCOUNT, namespace_of(pod), name)
     if account is None:
         if name != "default":  # that one is on its way in every namespace
-            why = f'error looking up service account {namespace_of(pod)}/{name}: serviceaccount "{name}" not found'
+            account_name = f"{namespace_of(pod)}/{name}"
+            why = f'error looking up service account {account_name}: serviceaccount "{name}" not found'
             raise problems.forbidden(POD, name_of(pod), why)
         account = {}
     mounted = spec.get("automountServiceAccountToken", account.get("automountServiceAccountToken"))
@@ -84,7 +85,7 @@ def _priority(registry: Registry, pod: Object, name: str) -> int:
 
 
 def service_address(registry: Registry, kind: Kind, service: Object) -> None:
-    """Give a Service its cluster address and its node ports. Nothing listens there: proxies go to its pods."""
+    """Give a Service its cluster address and its node ports. Proxies go straight to its pods."""
     if kind is not SERVICE:
         return
     spec = service["spec"]

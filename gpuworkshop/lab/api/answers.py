@@ -66,7 +66,9 @@ def as_version(obj: Object, api_version: str) -> Object:
 def json_response(body: bytes | Object, status: int = 200, warnings: Sequence[str] = ()) -> web.Response:
     """A JSON answer, with the warnings that kubectl shows."""
     response = web.Response(
-        body=body if isinstance(body, bytes) else encoded(body), status=status, content_type="application/json"
+        body=body if isinstance(body, bytes) else encoded(body),
+        status=status,
+        content_type="application/json",
     )
     for warning in warnings:
         text = warning.replace("\\", "\\\\").replace('"', '\\"')

@@ -14,13 +14,14 @@ from typing import Literal
 from gpuworkshop.lab.api.objects import Object
 
 KEPT = 8_192
+Kind = Literal["ADDED", "MODIFIED", "DELETED"]
 
 
 @dataclass(slots=True)
 class Change:
     """One change of one object; `previous` is what it was before. A deletion carries the last state."""
 
-    type: Literal["ADDED", "MODIFIED", "DELETED"]
+    type: Kind
     resource: str
     object: Object
     previous: Object | None

@@ -32,7 +32,9 @@ class Recorder:
         known = self._known.get(key)
         if known is None or self._registry.modify(EVENT, *known, self._again) is None:
             try:
-                created = self._registry.create(EVENT, self._event(about, kind, reason, message, component, host))
+                created = self._registry.create(
+                    EVENT, self._event(about, kind, reason, message, component, host)
+                )
             except ApiError:
                 return
             self._known[key] = (namespace_of(created), name_of(created))

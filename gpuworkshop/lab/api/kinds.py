@@ -12,8 +12,8 @@ ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "up
 class Kind:
     """One kind at one version, with the names under which it is asked for.
 
-    `message` is its protobuf message in the Kubernetes sources, "" where its fields are not known. Reviews can
-    only be created: they are answered, and never stored.
+    `message` is its protobuf message in the Kubernetes sources, "" where its fields are not known. Reviews
+    can only be created: they are answered, and never stored.
     """
 
     group: str
@@ -102,9 +102,7 @@ LEASE = _of("coordination.k8s.io", "Lease", "leases")
 ROLE = _of("rbac.authorization.k8s.io", "Role", "roles")
 ROLE_BINDING = _of("rbac.authorization.k8s.io", "RoleBinding", "rolebindings")
 CLUSTER_ROLE = _of("rbac.authorization.k8s.io", "ClusterRole", "clusterroles", **_WHOLE)
-CLUSTER_ROLE_BINDING = _of(
-    "rbac.authorization.k8s.io", "ClusterRoleBinding", "clusterrolebindings", **_WHOLE
-)
+CLUSTER_ROLE_BINDING = _of("rbac.authorization.k8s.io", "ClusterRoleBinding", "clusterrolebindings", **_WHOLE)
 CRD = Kind(
     "apiextensions.k8s.io",
     "v1",
@@ -127,7 +125,9 @@ SUBJECT_ACCESS_REVIEW = _of(
 LOCAL_SUBJECT_ACCESS_REVIEW = _of(
     "authorization.k8s.io", "LocalSubjectAccessReview", "localsubjectaccessreviews", **_REVIEW
 )
-SELF_SUBJECT_REVIEW = _of("authentication.k8s.io", "SelfSubjectReview", "selfsubjectreviews", **_WHOLE, **_REVIEW)
+SELF_SUBJECT_REVIEW = _of(
+    "authentication.k8s.io", "SelfSubjectReview", "selfsubjectreviews", **_WHOLE, **_REVIEW
+)
 TOKEN_REVIEW = _of("authentication.k8s.io", "TokenReview", "tokenreviews", **_WHOLE, **_REVIEW)
 
 BUILT_IN: tuple[Kind, ...] = tuple(found for found in list(globals().values()) if isinstance(found, Kind))

@@ -20,9 +20,9 @@ def copy_of(obj: Object) -> Object:
     return copied
 
 
-def encoded(obj: Object) -> bytes:
-    """Its JSON."""
-    return msgspec.json.encode(obj)
+def encoded(value: Any) -> bytes:
+    """The JSON of an object, or of a part of one."""
+    return msgspec.json.encode(value)
 
 
 def meta(obj: Object) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from aiohttp import web
 
@@ -25,12 +26,12 @@ class Patch:
     """A patch as it came: its media type, its content, and what strict decoding objects to."""
 
     kind: str
-    body: object
+    body: Any
     doubts: list[str]
 
     @property
     def is_apply(self) -> bool:
-        """Whether it is server-side apply, which may create the object, and keeps its own record of managers."""
+        """Whether it is server-side apply, which may create the object, and records the managers itself."""
         return self.kind == APPLY
 
 
@@ -73,11 +74,12 @@ def _applied(
 ) -> tuple[Object, list[str]]:
     manager = request.query.get("fieldManager")
     if not manager:
-        message = "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch"
+        said = "fieldManager: Required value: is required for apply patch"
+        message = f'PatchOptions.meta.k8s.io "" is invalid: {said}'
         raise problems.ApiError(422, "Invalid", message)
     if live is None and address.subresource:
         raise problems.not_found(address.kind, address.name)
-    wanted, warnings = checked(registry, address.kind, patch.body, request, patch.doubts)  # type: ignore[arg-type]
+    wanted, warnings = checked(registry, address.kind, patch.body, request, patch.doubts)
     force = request.query.get("force") in ("true", "1")
     new = apply(
         live and copy_of(live),

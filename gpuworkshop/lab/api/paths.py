@@ -1,4 +1,4 @@
-"""What a request's path and method name: a kind, a namespace, a name, a subresource, and the verb for RBAC."""
+"""What a path and a method name: a kind, a namespace, a name, a subresource, and the verb for RBAC."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from gpuworkshop.lab.api import problems
 from gpuworkshop.lab.api.kinds import Kind, KindTable
 
-_VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_VERBS = {
+    "GET": "get",
+    "HEAD": "get",
+    "POST": "create",
+    "PUT": "update",
+    "PATCH": "patch",
+    "DELETE": "delete",
+}
 
 
 @dataclass(frozen=True)

@@ -24,9 +24,7 @@ class Cause:
 class ApiError(Exception):
     """A refusal; `code` is the HTTP status, `details` the Status's own."""
 
-    def __init__(
-        self, code: int, reason: str, message: str, details: dict[str, Any] | None = None
-    ) -> None:
+    def __init__(self, code: int, reason: str, message: str, details: dict[str, Any] | None = None) -> None:
         super().__init__(message)
         self.code, self.reason, self.message, self.details = code, reason, message, details or {}
 
@@ -51,9 +49,7 @@ def not_found(kind: Kind, name: str) -> ApiError:
 
 def already_exists(kind: Kind, name: str) -> ApiError:
     """409 at a creation."""
-    return ApiError(
-        409, "AlreadyExists", f'{kind.resource} "{name}" already exists', _details(kind, name)
-    )
+    return ApiError(409, "AlreadyExists", f'{kind.resource} "{name}" already exists', _details(kind, name))
 
 
 def conflict(kind: Kind, name: str, why: str = "") -> ApiError:
@@ -76,7 +72,9 @@ def invalid(kind: Kind, name: str, causes: Sequence[Cause]) -> ApiError:
 
 def forbidden(kind: Kind, name: str, why: str) -> ApiError:
     """403 by admission or authorisation."""
-    message = f'{kind.resource} "{name}" is forbidden: {why}' if name else f"{kind.resource} is forbidden: {why}"
+    message = (
+        f'{kind.resource} "{name}" is forbidden: {why}' if name else f"{kind.resource} is forbidden: {why}"
+    )
     return ApiError(403, "Forbidden", message, _details(kind, name))
 
 
@@ -93,8 +91,7 @@ def expired(message: str) -> ApiError:
 def unsupported_media_type(known: Sequence[str]) -> ApiError:
     """415: a body or a patch in a form that is not known."""
     message = (
-        "the body of the request was in an unknown format - "
-        f"accepted media types include: {', '.join(known)}"
+        f"the body of the request was in an unknown format - accepted media types include: {', '.join(known)}"
     )
     return ApiError(415, "UnsupportedMediaType", message)
 

@@ -87,9 +87,7 @@ class Resources:
         code = 201 if live is None else 200
         return json_response(Form(request).object(self.registry, address.kind, answer), code, warnings)
 
-    def _check_rights(
-        self, request: web.Request, address: Address, new: Object, live: Object | None
-    ) -> None:
+    def _check_rights(self, request: web.Request, address: Address, new: Object, live: Object | None) -> None:
         """Nobody may give away, by a role or a binding, what they do not have."""
         escalation.check(self.authorizer, request["user"], address.kind, new, address.namespace, live)
 

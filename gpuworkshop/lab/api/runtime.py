@@ -51,5 +51,8 @@ class Runtime(Protocol):
     ) -> Execution:
         """Run a command in a container that runs."""
 
+    async def attach(self, pod: Object, container: str, *, stdin: bool, tty: bool) -> Execution:
+        """The streams of the container's own process, which goes on when nobody listens."""
+
     async def connect(self, pod: Object, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """A connection to a port of the pod; raises OSError when nothing listens there."""

@@ -67,7 +67,9 @@ class ApiServer:
             log.exception("%s %s", request.method, request.path_qs)
             return error_response(
                 problems.ApiError(
-                    500, "InternalError", "Internal error occurred: a fault of the lab's API server; see its log"
+                    500,
+                    "InternalError",
+                    "Internal error occurred: a fault of the lab's API server; see its log",
                 )
             )
 

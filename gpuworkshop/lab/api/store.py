@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from gpuworkshop.errors import LabError
-from gpuworkshop.lab.api.changes import Change, ChangeLog
+from gpuworkshop.lab.api.changes import Change, ChangeLog, Kind
 from gpuworkshop.lab.api.objects import Object, encoded, meta
 
 _SCHEMA = """
@@ -95,7 +95,7 @@ class Store:
         )
         self.revision = revision
         self._objects.setdefault(resource, {})[key] = obj
-        kind = "MODIFIED" if previous else "ADDED"
+        kind: Kind = "MODIFIED" if previous else "ADDED"
         self.log.append(Change(kind, resource, obj, previous, revision, body))
         return obj
 

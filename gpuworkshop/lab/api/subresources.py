@@ -12,7 +12,7 @@ from gpuworkshop.lab.api import bodies, patches, problems
 from gpuworkshop.lab.api.answers import json_response
 from gpuworkshop.lab.api.authentication import Tokens
 from gpuworkshop.lab.api.kinds import ENDPOINTS, POD, SERVICE, SERVICE_ACCOUNT, Kind
-from gpuworkshop.lab.api.objects import Object, copy_of, is_deleted, meta, name_of, namespace_of
+from gpuworkshop.lab.api.objects import Object, copy_of, is_deleted, meta
 from gpuworkshop.lab.api.patching import json_patch, merge_patch
 from gpuworkshop.lab.api.paths import Address
 from gpuworkshop.lab.api.registry import Registry
@@ -112,7 +112,7 @@ class Subresources:
         node = (body.get("target") or {}).get("name", "")
         pod = copy_of(self.registry.get(POD, address.namespace, address.name))
         if pod["spec"].get("nodeName"):
-            message = f"pod {address.name} is already assigned to node \"{pod['spec']['nodeName']}\""
+            message = f'pod {address.name} is already assigned to node "{pod["spec"]["nodeName"]}"'
             raise problems.conflict(POD, address.name, message)
         pod["spec"]["nodeName"] = node
         self.registry.update(POD, pod)

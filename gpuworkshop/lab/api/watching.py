@@ -7,6 +7,7 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from aiohttp import web
 
@@ -51,7 +52,7 @@ class Watch:
                 "sendInitialEvents: Forbidden: sendInitialEvents requires setting resourceVersionMatch to "
                 "NotOlderThan"
             )
-            raise problems.ApiError(422, "Invalid", f"ListOptions.meta.k8s.io \"\" is invalid: {message}")
+            raise problems.ApiError(422, "Invalid", f'ListOptions.meta.k8s.io "" is invalid: {message}')
         for name in ("resourceVersion", "timeoutSeconds"):
             if (value := self._query.get(name) or "0") and not value.isdecimal():
                 raise problems.bad_request(f"invalid {name}: {value!r} is no whole number")
@@ -84,7 +85,7 @@ class Watch:
             end.cancel()
         return response
 
-    async def _more(self, position: int, end: asyncio.Future[bool]) -> bool:
+    async def _more(self, position: int, end: asyncio.Future[Any]) -> bool:
         """Wait for a change, or the time of a bookmark; False when the watch is over."""
         log = self._registry.store.log
         left = self._until - time.monotonic()
@@ -94,7 +95,9 @@ class Watch:
             return True
         more = log.more()
         try:
-            await asyncio.wait((more, end), timeout=min(left, BOOKMARK_EVERY_S), return_when="FIRST_COMPLETED")
+            await asyncio.wait(
+                (more, end), timeout=min(left, BOOKMARK_EVERY_S), return_when="FIRST_COMPLETED"
+            )
         finally:
             more.cancel()
         return not end.done() and (time.monotonic() < self._until or log.end > position)

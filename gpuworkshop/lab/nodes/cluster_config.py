@@ -86,7 +86,9 @@ def node_objects(
 
 def _node(config: ClusterConfig, group: NodeGroup, number: int, index: int) -> Node:
     machine = instances.find(group.instance_type)
-    name = f"ip-192-168-{32 * (number % 8) + index // 200}-{10 + index % 200}.{config.region}.compute.internal"
+    name = (
+        f"ip-192-168-{32 * (number % 8) + index // 200}-{10 + index % 200}.{config.region}.compute.internal"
+    )
     zones = group.zones or config.zones
     zone = zones[index % len(zones)]
     labels = {
@@ -163,7 +165,9 @@ def _texts(found: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
 def _text(found: Mapping[str, Any], key: str, where: str) -> str:
     value = found.get(key)
     if not isinstance(value, str) or not value:
-        raise _wrong(f"{where}: {key} is {'missing' if value is None else repr(value)}", f"write `{key}:` and a name")
+        raise _wrong(
+            f"{where}: {key} is {'missing' if value is None else repr(value)}", f"write `{key}:` and a name"
+        )
     return value
 
 

@@ -15,7 +15,13 @@ from gpuworkshop.lab.controllers.loop import Controller, Key, Keys
 from gpuworkshop.lab.nodes import instances
 
 OPERATOR_IMAGE = "gpu-operator"
-DEPLOYED = ("container-toolkit", "dcgm-exporter", "device-plugin", "gpu-feature-discovery", "operator-validator")
+DEPLOYED = (
+    "container-toolkit",
+    "dcgm-exporter",
+    "device-plugin",
+    "gpu-feature-discovery",
+    "operator-validator",
+)
 
 
 def _node_key(_: Registry, node: Object) -> Iterable[Key]:

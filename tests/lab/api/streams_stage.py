@@ -74,6 +74,7 @@ class LocalRuntime:
     log_closed: asyncio.Event = field(default_factory=asyncio.Event)
     pieces: Callable[[], AsyncIterator[bytes]] | None = None
     refusal: ApiError | None = None
+    gate: asyncio.Event | None = None  # what a command waits for before it begins
 
     async def log(self, pod: Object, options: LogOptions) -> AsyncIterator[bytes]:
         self.options.append(options)
@@ -91,6 +92,9 @@ class LocalRuntime:
     ) -> Execution:
         if self.refusal:
             raise self.refusal
+        self.asked.append((container, stdin, tty))
+        if self.gate:
+            await self.gate.wait()
         pipe = asyncio.subprocess.PIPE
         process = await asyncio.create_subprocess_exec(
             *command,
@@ -99,7 +103,6 @@ class LocalRuntime:
             stderr=asyncio.subprocess.STDOUT if tty else pipe,
             start_new_session=True,
         )
-        self.asked.append((container, stdin, tty))
         self.begun.append(LocalCommand(process))
         return self.begun[-1]
 
@@ -147,7 +150,9 @@ class Stage:
     @contextlib.asynccontextmanager
     async def forwarded(self, *ports: int) -> AsyncIterator[list[int]]:
         """kubectl port-forward of these ports of the pod: the local ports."""
-        process = await self.start("port-forward", "--address=127.0.0.1", "pod/web", *(f":{port}" for port in ports))
+        process = await self.start(
+            "port-forward", "--address=127.0.0.1", "pod/web", *(f":{port}" for port in ports)
+        )
         assert process.stdout is not None
         try:
             lines = [await asyncio.wait_for(process.stdout.readline(), LIMIT_S) for _ in ports]

@@ -146,14 +146,16 @@ def test_a_namespace_that_goes_is_not_held_again() -> None:
 CASES: list[tuple[Kind, str, str]] = [
     (
         kinds.ROLE_BINDING,
-        "{roleRef: {kind: Role, name: r}, subjects: [{kind: User, name: ann}, {kind: ServiceAccount, name: s}]}",
+        "{roleRef: {kind: Role, name: r}, subjects: [{kind: User, name: ann}, {kind: ServiceAccount, "
+        "name: s}]}",
         "{roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: r}, subjects: [{kind: User, "
         "apiGroup: rbac.authorization.k8s.io, name: ann}, {kind: ServiceAccount, name: s}]}",
     ),
     (
         kinds.NETWORK_POLICY,
         "{spec: {podSelector: {}, egress: [{ports: [{port: 53}]}]}}",
-        "{spec: {podSelector: {}, egress: [{ports: [{port: 53, protocol: TCP}]}], policyTypes: [Ingress, Egress]}}",
+        "{spec: {podSelector: {}, egress: [{ports: [{port: 53, protocol: TCP}]}], policyTypes: "
+        "[Ingress, Egress]}}",
     ),
     (kinds.NETWORK_POLICY, "{spec: {}}", "{spec: {podSelector: {}, policyTypes: [Ingress]}}"),
     (kinds.INGRESS, "{spec: {rules: []}}", "{spec: {rules: []}, status: {loadBalancer: {}}}"),
@@ -165,7 +167,8 @@ CASES: list[tuple[Kind, str, str]] = [
     ),
     (
         kinds.LIMIT_RANGE,
-        "{spec: {limits: [{type: Container, max: {cpu: '2', memory: 2Gi}, min: {cpu: 100m}, default: {cpu: '1'}}]}}",
+        "{spec: {limits: [{type: Container, max: {cpu: '2', memory: 2Gi}, min: {cpu: 100m}, default: "
+        "{cpu: '1'}}]}}",
         "{spec: {limits: [{type: Container, max: {cpu: '2', memory: 2Gi}, min: {cpu: 100m}, "
         "default: {cpu: '1', memory: 2Gi}, defaultRequest: {cpu: '1', memory: 2Gi}}]}}",
     ),

@@ -19,7 +19,9 @@ MEGABYTE = 1_000_000
 def test_exec_with_an_exit_code() -> None:
     async def main() -> None:
         async with stage() as server:
-            code, out, errors = await server.kubectl("exec", "web", "--", "sh", "-c", "echo out; echo err >&2; exit 3")
+            code, out, errors = await server.kubectl(
+                "exec", "web", "--", "sh", "-c", "echo out; echo err >&2; exit 3"
+            )
             assert (code, out) == (3, b"out\n")
             assert errors == "err\ncommand terminated with exit code 3\n"
             assert await server.kubectl("exec", "web", "--", "true") == (0, b"", "")
@@ -35,7 +37,11 @@ def test_exec_carries_standard_input_to_its_end() -> None:
         async with stage() as server:
             assert await server.kubectl("exec", "-i", "web", "--", "cat", stdin=sent) == (0, sent, "")
             # A command that does not want all of it ends as it likes.
-            assert await server.kubectl("exec", "-i", "web", "--", "head", "-c", "4", stdin=sent) == (0, sent[:4], "")
+            assert await server.kubectl("exec", "-i", "web", "--", "head", "-c", "4", stdin=sent) == (
+                0,
+                sent[:4],
+                "",
+            )
 
     asyncio.run(main())
 
@@ -44,7 +50,10 @@ def test_exec_in_a_container_that_is_not_there() -> None:
     async def main() -> None:
         async with stage() as server:
             code, _, errors = await server.kubectl("exec", "web", "-c", "side", "--", "true")
-            assert (code, errors) == (1, "Error from server (BadRequest): container side is not valid for pod web\n")
+            assert (code, errors) == (
+                1,
+                "Error from server (BadRequest): container side is not valid for pod web\n",
+            )
             assert server.runtime.begun == []
 
     asyncio.run(main())
@@ -60,8 +69,14 @@ def test_exec_in_a_container_that_does_not_run() -> None:
             assert code == 1
             assert errors == 'Error from server (InternalError): container not found ("main")\n'
         # Nor where only the kubelet knows.
-        async with stage(LocalRuntime(refusal=ApiError(500, "InternalError", "the sandbox is gone"))) as server:
-            assert await server.kubectl("exec", "web", "--", "true") == (1, b"", "error: the sandbox is gone\n")
+        async with stage(
+            LocalRuntime(refusal=ApiError(500, "InternalError", "the sandbox is gone"))
+        ) as server:
+            assert await server.kubectl("exec", "web", "--", "true") == (
+                1,
+                b"",
+                "error: the sandbox is gone\n",
+            )
 
     asyncio.run(main())
 
@@ -158,15 +173,19 @@ def test_port_forward_of_several_connections_at_once() -> None:
         writer.write(b"other:" + await reader.read())
 
     async def main() -> None:
-        async with stage() as server, serving(echo) as port, serving(other) as second:
-            async with server.forwarded(port, second) as (local, local_second):
-                echoed = [exchange(local, each) for each in sent]
-                answered = [exchange(local_second, each) for each in sent]
-                got = await asyncio.gather(*echoed, *answered)
-                assert got == [*sent, *(b"other:" + each for each in sent)]
-                # One after another, too: a connection that ended leaves the others alone.
-                for index in range(20):
-                    assert await exchange(local, b"%d" % index) == b"%d" % index
+        async with (
+            stage() as server,
+            serving(echo) as port,
+            serving(other) as second,
+            server.forwarded(port, second) as (local, local_second),
+        ):
+            echoed = [exchange(local, each) for each in sent]
+            answered = [exchange(local_second, each) for each in sent]
+            got = await asyncio.gather(*echoed, *answered)
+            assert got == [*sent, *(b"other:" + each for each in sent)]
+            # One after another, too: a connection that ended leaves the others alone.
+            for index in range(20):
+                assert await exchange(local, b"%d" % index) == b"%d" % index
 
     asyncio.run(main())
 
@@ -207,7 +226,10 @@ def test_port_forward_to_a_port_where_nobody_listens() -> None:
             assert await reader.read() == b""
             writer.close()
             _, errors = await asyncio.wait_for(process.communicate(), LIMIT_S)
-            assert f"error forwarding port {port} to pod web, uid : failed to connect to localhost:{port}" in str(errors)
+            assert (
+                f"error forwarding port {port} to pod web, uid : failed to connect to localhost:{port}"
+                in str(errors)
+            )
             assert f"dial tcp4 127.0.0.1:{port}: connect: connection refused" in str(errors)
             assert "error: lost connection to pod" in str(errors)
 

@@ -50,12 +50,17 @@ def execute(core: Any, *command: str, **options: Any) -> Any:
 
 
 def test_a_command_and_what_it_says() -> None:
-    assert ask(lambda core: execute(core, "sh", "-c", "echo out; echo err >&2")) in ("out\nerr\n", "err\nout\n")
+    assert ask(lambda core: execute(core, "sh", "-c", "echo out; echo err >&2")) in (
+        "out\nerr\n",
+        "err\nout\n",
+    )
 
 
 def test_a_command_with_input_and_an_exit_code() -> None:
     def work(core: Any) -> tuple[str, int]:
-        session = execute(core, "sh", "-c", "read line; echo got $line; exit 4", stdin=True, _preload_content=False)
+        session = execute(
+            core, "sh", "-c", "read line; echo got $line; exit 4", stdin=True, _preload_content=False
+        )
         session.write_stdin("ö text\n")
         session.run_forever(timeout=LIMIT_S)
         return session.read_stdout(), session.returncode
@@ -102,11 +107,13 @@ def test_a_refused_command_is_an_api_exception() -> None:
 def test_leaving_a_session_kills_its_command() -> None:
     async def main() -> None:
         async with stage() as server:
-            session = await asyncio.to_thread(execute, api(server), "sleep", "1000", _preload_content=False)
-            (command,) = server.runtime.begun
+            command = ("sh", "-c", "echo begun; sleep 1000")
+            session = await asyncio.to_thread(execute, api(server), *command, _preload_content=False)
+            assert await asyncio.to_thread(session.readline_stdout, LIMIT_S) == "begun"
             await asyncio.to_thread(session.close)
-            await asyncio.wait_for(command.killed.wait(), LIMIT_S)
-            assert await command.wait() == 137
+            (begun,) = server.runtime.begun
+            await asyncio.wait_for(begun.killed.wait(), LIMIT_S)
+            assert await begun.wait() == 137
 
     asyncio.run(main())
 
@@ -194,7 +201,9 @@ def test_the_log() -> None:
                 yield b"two\n"
 
             server.runtime.pieces = pieces
-            text: str = await asyncio.to_thread(api(server).read_namespaced_pod_log, "web", "default", tail_lines=7)
+            text: str = await asyncio.to_thread(
+                api(server).read_namespaced_pod_log, "web", "default", tail_lines=7
+            )
             assert server.runtime.options[0].tail_lines == 7
             return text
 

@@ -117,7 +117,10 @@ def test_any_bytes_are_understood_or_refused(noise: bytes) -> None:
         events = session.receive(control(1, noise[:40]) + noise)
     except ProtocolError:
         return
-    assert all(isinstance(event, StreamOpened | DataReceived | StreamEnded | StreamReset | WindowsOpened) for event in events)
+    assert all(
+        isinstance(event, StreamOpened | DataReceived | StreamEnded | StreamReset | WindowsOpened)
+        for event in events
+    )
 
 
 @given(st.lists(st.tuples(st.sampled_from([1, 3]), st.binary(min_size=1, max_size=100)), max_size=20))

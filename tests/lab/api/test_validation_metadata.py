@@ -143,12 +143,14 @@ def test_finalizers() -> None:
 
 def test_what_is_being_deleted_gets_no_new_finalizers() -> None:
     old = load(
-        "{metadata: {name: x, namespace: team, deletionTimestamp: now, finalizers: [example.org/a, example.org/b]}}"
+        "{metadata: {name: x, namespace: team, deletionTimestamp: now, finalizers: [example.org/a, "
+        "example.org/b]}}"
     )
     fewer = load("{metadata: {name: x, namespace: team, finalizers: [example.org/b]}}")
     assert said_of_change(CONFIG_MAP, fewer, old) == []
     more = load("{metadata: {name: x, namespace: team, finalizers: [example.org/c]}}")
     assert said_of_change(CONFIG_MAP, more, old) == [
-        "metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, found "
+        "metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, "
+        "found "
         'new finalizers []string{"example.org/c"}'
     ]

@@ -62,7 +62,8 @@ WRONG: list[tuple[Kind, str, str]] = [
     (
         kinds.SERVICE,
         "{spec: {type: Best, ports: [{port: 80}]}}",
-        'spec.type: Unsupported value: "Best": supported values: "ClusterIP", "ExternalName", "LoadBalancer", "NodePort"',
+        'spec.type: Unsupported value: "Best": supported values: "ClusterIP", "ExternalName", '
+        '"LoadBalancer", "NodePort"',
     ),
     (
         kinds.SERVICE,
@@ -97,7 +98,8 @@ WRONG: list[tuple[Kind, str, str]] = [
     (
         kinds.SERVICE,
         "{spec: {type: NodePort, ports: [{port: 80, nodePort: 80}]}}",
-        "spec.ports[0].nodePort: Invalid value: 80: provided port is not in the valid range. The range of valid "
+        "spec.ports[0].nodePort: Invalid value: 80: provided port is not in the valid range. The range "
+        "of valid "
         "ports is 30000-32767",
     ),
     (
@@ -210,7 +212,8 @@ WRONG: list[tuple[Kind, str, str]] = [
     (
         kinds.LIMIT_RANGE,
         "{spec: {limits: [{type: Container, min: {cpu: 2}, default: {cpu: 3}, defaultRequest: {cpu: 1}}]}}",
-        'spec.limits[0].defaultRequest[cpu]: Invalid value: "1": min value 2 is greater than default request value 1',
+        'spec.limits[0].defaultRequest[cpu]: Invalid value: "1": min value 2 is greater than default '
+        "request value 1",
     ),
     (
         kinds.LIMIT_RANGE,
@@ -225,7 +228,8 @@ WRONG: list[tuple[Kind, str, str]] = [
     (
         kinds.POD_DISRUPTION_BUDGET,
         "{spec: {minAvailable: 1, maxUnavailable: 1}}",
-        'spec: Invalid value: {"minAvailable":1,"maxUnavailable":1}: minAvailable and maxUnavailable cannot be both set',
+        'spec: Invalid value: {"minAvailable":1,"maxUnavailable":1}: minAvailable and maxUnavailable '
+        "cannot be both set",
     ),
     (
         kinds.POD_DISRUPTION_BUDGET,
@@ -250,7 +254,8 @@ WRONG: list[tuple[Kind, str, str]] = [
     (
         kinds.ROLE,
         "{rules: [{nonResourceURLs: [/metrics], verbs: [get]}]}",
-        'rules[0].nonResourceURLs: Invalid value: ["/metrics"]: namespaced rules cannot apply to non-resource URLs',
+        'rules[0].nonResourceURLs: Invalid value: ["/metrics"]: namespaced rules cannot apply to '
+        "non-resource URLs",
     ),
     (
         kinds.ROLE_BINDING,
@@ -411,9 +416,11 @@ def test_a_definition_is_fine() -> None:
             ["spec.versions: Invalid value: []: must have exactly one version marked as storage version"],
         ),
         (
-            f"{{versions: [{{name: v1, storage: true, schema: {OBJECT}}}, {{name: v2, storage: true, schema: {OBJECT}}}]}}",
+            f"{{versions: [{{name: v1, storage: true, schema: {OBJECT}}}, {{name: v2, storage: true, "
+            f"schema: {OBJECT}}}]}}",
             [
-                'spec.versions: Invalid value: ["v1","v2"]: must have exactly one version marked as storage version'
+                'spec.versions: Invalid value: ["v1","v2"]: must have exactly one version marked as '
+                "storage version"
             ],
         ),
         (
@@ -431,7 +438,8 @@ def test_a_definition_is_fine() -> None:
         (
             "{versions: [{name: v1, storage: true, schema: {openAPIV3Schema: {type: array}}}]}",
             [
-                'spec.versions[0].schema.openAPIV3Schema.type: Invalid value: "array": must be object at the root'
+                'spec.versions[0].schema.openAPIV3Schema.type: Invalid value: "array": must be object '
+                "at the root"
             ],
         ),
         (
@@ -439,11 +447,13 @@ def test_a_definition_is_fine() -> None:
             ['spec.versions[0].name: Invalid value: "V_1": a DNS-1035 label must consist of'],
         ),
         (
-            f"{{versions: [{{name: v1, storage: true, schema: {OBJECT}, additionalPrinterColumns: [{{type: x}}]}}]}}",
+            f"{{versions: [{{name: v1, storage: true, schema: {OBJECT}, additionalPrinterColumns: "
+            f"[{{type: x}}]}}]}}",
             [
                 "spec.versions[0].additionalPrinterColumns[0].name: Required value",
                 "spec.versions[0].additionalPrinterColumns[0].jsonPath: Required value",
-                'spec.versions[0].additionalPrinterColumns[0].type: Unsupported value: "x": supported values: "boolean"',
+                'spec.versions[0].additionalPrinterColumns[0].type: Unsupported value: "x": supported '
+                'values: "boolean"',
             ],
         ),
         (
@@ -482,7 +492,8 @@ def test_the_group_of_a_definition_is_a_domain() -> None:
         (
             kinds.PRIORITY_CLASS,
             of_cluster("system-mine"),
-            "metadata.name: Forbidden: priority class names with 'system-' prefix are reserved for system use only",
+            "metadata.name: Forbidden: priority class names with 'system-' prefix are reserved for "
+            "system use only",
         ),
         (kinds.PRIORITY_CLASS, of_cluster("system-node-critical", value=2_000_001_000), ""),
         (
@@ -500,7 +511,8 @@ def test_the_group_of_a_definition_is_a_domain() -> None:
         (
             kinds.CLUSTER_ROLE,
             of_cluster("r", rules=[{"nonResourceURLs": ["/"], "resources": ["pods"], "verbs": ["get"]}]),
-            'rules[0].nonResourceURLs: Invalid value: ["/"]: rules cannot apply to both regular resources and',
+            'rules[0].nonResourceURLs: Invalid value: ["/"]: rules cannot apply to both regular '
+            "resources and",
         ),
         (
             kinds.CLUSTER_ROLE_BINDING,
@@ -510,7 +522,8 @@ def test_the_group_of_a_definition_is_a_domain() -> None:
         (
             kinds.NAMESPACE,
             of_cluster("team", spec={"finalizers": ["mine"]}),
-            'spec.finalizers[0]: Invalid value: "mine": name is neither a standard finalizer name nor is it fully',
+            'spec.finalizers[0]: Invalid value: "mine": name is neither a standard finalizer name nor '
+            "is it fully",
         ),
         (
             kinds.NODE,
@@ -530,7 +543,8 @@ def test_the_group_of_a_definition_is_a_domain() -> None:
         (
             kinds.NODE,
             of_cluster("n", spec=load("{taints: [{key: a, effect: Never}]}")),
-            'metadata.taints[0].effect: Unsupported value: "Never": supported values: "NoSchedule", "PreferNoSchedule"',
+            'metadata.taints[0].effect: Unsupported value: "Never": supported values: "NoSchedule", '
+            '"PreferNoSchedule"',
         ),
         (
             kinds.NODE,
@@ -546,6 +560,6 @@ def test_kinds_of_the_whole_cluster(kind: Kind, obj: Object, expected: str) -> N
 
 
 def test_an_event_about_the_whole_cluster_is_in_default() -> None:
-    about = {"involvedObject": {"kind": "Node", "name": "n"}}
-    assert said_of(kinds.EVENT, named(namespace="default", **about)) == []
-    assert len(said_of(kinds.EVENT, named(namespace="team", **about))) == 1
+    about = {"kind": "Node", "name": "n"}
+    assert said_of(kinds.EVENT, named(namespace="default", involvedObject=about)) == []
+    assert len(said_of(kinds.EVENT, named(namespace="team", involvedObject=about))) == 1

@@ -14,7 +14,11 @@ GPU = "nvidia.com/gpu"
 LABEL = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-'"
 
 TRAINER = """
-metadata: {name: trainer, namespace: team, labels: {app.kubernetes.io/name: trainer}, annotations: {gpuworkshop.io/load: wave}}
+metadata:
+  name: trainer
+  namespace: team
+  labels: {app.kubernetes.io/name: trainer}
+  annotations: {gpuworkshop.io/load: wave}
 spec:
   restartPolicy: OnFailure
   serviceAccountName: robot
@@ -26,11 +30,16 @@ spec:
   affinity:
     nodeAffinity:
       requiredDuringSchedulingIgnoredDuringExecution:
-        nodeSelectorTerms: [{matchExpressions: [{key: gpu, operator: In, values: [a10g]}, {key: n, operator: Gt, values: ['1']}]}]
-      preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, preference: {matchExpressions: [{key: a, operator: Exists}]}}]
+        nodeSelectorTerms:
+          - matchExpressions: [{key: gpu, operator: In, values: [t4]}, {key: n, operator: Gt, values: ['1']}]
+          - matchFields: [{key: metadata.name, operator: In, values: [node-1]}]
+      preferredDuringSchedulingIgnoredDuringExecution:
+        - {weight: 1, preference: {matchExpressions: [{key: a, operator: Exists}]}}
     podAntiAffinity:
-      requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {a: b}}}]
-  topologySpreadConstraints: [{maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: DoNotSchedule}]
+      requiredDuringSchedulingIgnoredDuringExecution:
+        - {topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {a: b}}}
+  topologySpreadConstraints:
+    - {maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: DoNotSchedule}
   initContainers:
     - {name: fetch, image: 'busybox:1.36', command: [true]}
     - {name: proxy, image: 'envoy:1', restartPolicy: Always, readinessProbe: {tcpSocket: {port: 9000}}}
@@ -56,7 +65,11 @@ spec:
     - {name: certificate, secret: {secretName: s, defaultMode: 256}}
     - {name: devices, hostPath: {path: /dev, type: Directory}}
     - {name: shared, emptyDir: {medium: Memory, sizeLimit: 1Gi}}
-    - {name: all, projected: {sources: [{serviceAccountToken: {path: token}}, {downwardAPI: {items: [{path: labels, fieldRef: {fieldPath: metadata.labels}}]}}]}}
+    - name: all
+      projected:
+        sources:
+          - {serviceAccountToken: {path: token}}
+          - {downwardAPI: {items: [{path: labels, fieldRef: {fieldPath: metadata.labels}}]}}
 """
 
 
@@ -81,7 +94,8 @@ def said_of_container(**fields: Any) -> list[str]:
         ),
         (
             "{imagePullPolicy: Sometimes}",
-            f'{AT}.imagePullPolicy: Unsupported value: "Sometimes": supported values: "Always", "IfNotPresent", "Never"',
+            f'{AT}.imagePullPolicy: Unsupported value: "Sometimes": supported values: "Always", '
+            '"IfNotPresent", "Never"',
         ),
         ("{terminationMessagePolicy: X}", f'{AT}.terminationMessagePolicy: Unsupported value: "X"'),
         ("{restartPolicy: Always}", f"{AT}.restartPolicy: Forbidden: may not be set for non-init containers"),
@@ -116,7 +130,8 @@ def said_of_container(**fields: Any) -> list[str]:
         ("{env: [{value: a}]}", f"{AT}.env[0].name: Required value"),
         (
             "{env: [{name: A=B}]}",
-            f'{AT}.env[0].name: Invalid value: "A=B": a valid environment variable name must consist only of printable',
+            f'{AT}.env[0].name: Invalid value: "A=B": a valid environment variable name must consist '
+            "only of printable",
         ),
         (
             "{env: [{name: A, valueFrom: {}}]}",
@@ -132,7 +147,8 @@ def said_of_container(**fields: Any) -> list[str]:
         ),
         (
             "{env: [{name: A, valueFrom: {fieldRef: {fieldPath: spec.nodename}}}]}",
-            f'{AT}.env[0].valueFrom.fieldRef.fieldPath: Unsupported value: "spec.nodename": supported values: "metadata.name"',
+            f'{AT}.env[0].valueFrom.fieldRef.fieldPath: Unsupported value: "spec.nodename": supported '
+            'values: "metadata.name"',
         ),
         (
             "{env: [{name: A, valueFrom: {fieldRef: {}}}]}",
@@ -152,7 +168,8 @@ def said_of_container(**fields: Any) -> list[str]:
         ),
         (
             "{env: [{name: A, valueFrom: {secretKeyRef: {name: c, key: a b}}}]}",
-            f'{AT}.env[0].valueFrom.secretKeyRef.key: Invalid value: "a b": a valid config key must consist of',
+            f'{AT}.env[0].valueFrom.secretKeyRef.key: Invalid value: "a b": a valid config key must '
+            "consist of",
         ),
         (
             "{envFrom: [{}]}",
@@ -193,7 +210,8 @@ def said_of_container(**fields: Any) -> list[str]:
         ),
         (
             "{readinessProbe: {httpGet: {port: 80}, terminationGracePeriodSeconds: 1}}",
-            f"{AT}.readinessProbe.terminationGracePeriodSeconds: Invalid value: 1: must not be set for readinessProbes",
+            f"{AT}.readinessProbe.terminationGracePeriodSeconds: Invalid value: 1: must not be set for "
+            "readinessProbes",
         ),
         (
             "{lifecycle: {postStart: {}}}",
@@ -268,7 +286,8 @@ def test_resources(text: str, expected: list[str]) -> None:
         ("{containers: []}", "spec.containers: Required value"),
         (
             "{restartPolicy: Often}",
-            'spec.restartPolicy: Unsupported value: "Often": supported values: "Always", "OnFailure", "Never"',
+            'spec.restartPolicy: Unsupported value: "Often": supported values: "Always", "OnFailure", '
+            '"Never"',
         ),
         ("{dnsPolicy: Mine}", 'spec.dnsPolicy: Unsupported value: "Mine": supported values: "ClusterFirst"'),
         (
@@ -313,7 +332,8 @@ def test_resources(text: str, expected: list[str]) -> None:
         ("{volumes: [{name: v, secret: {}}]}", "spec.volumes[0].secret.secretName: Required value"),
         (
             "{volumes: [{name: v, secret: {secretName: s, defaultMode: 777}}]}",
-            "spec.volumes[0].secret.defaultMode: Invalid value: 777: must be a number between 0 and 0777 (octal)",
+            "spec.volumes[0].secret.defaultMode: Invalid value: 777: must be a number between 0 and "
+            "0777 (octal)",
         ),
         (
             "{volumes: [{name: v, persistentVolumeClaim: {}}]}",
@@ -346,7 +366,8 @@ def test_resources(text: str, expected: list[str]) -> None:
             "spec.volumes[0].projected.sources[0]: Required value",
         ),
         (
-            "{volumes: [{name: v, projected: {sources: [{serviceAccountToken: {path: t, expirationSeconds: 5}}]}}]}",
+            "{volumes: [{name: v, projected: {sources: [{serviceAccountToken: {path: t, "
+            "expirationSeconds: 5}}]}}]}",
             "expirationSeconds: Invalid value: 5: may not specify a duration less than 10 minutes",
         ),
         (
@@ -355,7 +376,8 @@ def test_resources(text: str, expected: list[str]) -> None:
         ),
         (
             "{tolerations: [{key: a, operator: Exists, value: b}]}",
-            "spec.tolerations[0].operator: Invalid value: \"b\": value must be empty when `operator` is 'Exists'",
+            'spec.tolerations[0].operator: Invalid value: "b": value must be empty when `operator` is '
+            "'Exists'",
         ),
         (
             "{tolerations: [{key: a, operator: Like}]}",
@@ -363,7 +385,8 @@ def test_resources(text: str, expected: list[str]) -> None:
         ),
         (
             "{tolerations: [{key: a, effect: Never}]}",
-            'spec.tolerations[0].effect: Unsupported value: "Never": supported values: "NoSchedule", "PreferNoSchedule"',
+            'spec.tolerations[0].effect: Unsupported value: "Never": supported values: "NoSchedule", '
+            '"PreferNoSchedule"',
         ),
         (
             "{tolerations: [{key: a, effect: NoSchedule, tolerationSeconds: 5}]}",
@@ -382,7 +405,8 @@ def test_resources(text: str, expected: list[str]) -> None:
             "weight: Invalid value: 101: must be in the range 1-100",
         ),
         (
-            "{affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{labelSelector: {}}]}}}",
+            "{affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{labelSelector: "
+            "{}}]}}}",
             "topologyKey: Required value: can not be empty",
         ),
         (
@@ -391,7 +415,8 @@ def test_resources(text: str, expected: list[str]) -> None:
         ),
         (
             "{topologySpreadConstraints: [{maxSkew: 1, topologyKey: z, whenUnsatisfiable: Panic}]}",
-            'whenUnsatisfiable: Unsupported value: "Panic": supported values: "DoNotSchedule", "ScheduleAnyway"',
+            'whenUnsatisfiable: Unsupported value: "Panic": supported values: "DoNotSchedule", '
+            '"ScheduleAnyway"',
         ),
     ],
 )
@@ -470,7 +495,8 @@ def test_the_status_that_a_client_gets() -> None:
     causes = validate_create(POD, defaulted(POD, with_container(image="", name="")))
     status = invalid(POD, "x", causes).status()
     assert status["message"] == (
-        'Pod "x" is invalid: [spec.containers[0].name: Required value, spec.containers[0].image: Required value]'
+        'Pod "x" is invalid: [spec.containers[0].name: Required value, spec.containers[0].image: '
+        "Required value]"
     )
     assert status["details"]["causes"][0] == {
         "reason": "FieldValueRequired",

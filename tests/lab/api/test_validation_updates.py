@@ -11,10 +11,15 @@ from gpuworkshop.lab.api.objects import Object, copy_of
 
 ONLY = (
     "spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`,"
-    "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing "
-    "tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
+    "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to "
+    "existing "
+    "tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously "
+    "negative)"
 )
-BOUND = {"nodeName": "node-1", "tolerations": [{"key": "a", "operator": "Exists", "effect": "NoExecute"}]}
+BOUND: dict[str, Any] = {
+    "nodeName": "node-1",
+    "tolerations": [{"key": "a", "operator": "Exists", "effect": "NoExecute"}],
+}
 
 
 def changed(**spec: Any) -> list[str]:
@@ -27,7 +32,7 @@ def test_what_of_a_pod_may_change() -> None:
     new["metadata"]["labels"] = {"a": "b"}
     new["spec"]["containers"][0]["image"] = "nginx:2"
     new["spec"]["tolerations"] = [
-        {**BOUND["tolerations"][0], "tolerationSeconds": 9},  # type: ignore[call-overload]
+        {**BOUND["tolerations"][0], "tolerationSeconds": 9},
         {"key": "more", "operator": "Exists"},
     ]
     assert said_of_change(POD, new, pod(**BOUND)) == []
@@ -58,7 +63,8 @@ def test_what_may_not(spec: Object, path: str) -> None:
         ({"containers": [{"name": "c", "image": ""}]}, "spec.containers[0].image: Required value"),
         (
             {"tolerations": []},
-            "spec.tolerations: Forbidden: existing toleration can not be modified except its tolerationSeconds",
+            "spec.tolerations: Forbidden: existing toleration can not be modified except its "
+            "tolerationSeconds",
         ),
         (
             {"activeDeadlineSeconds": 0},

@@ -20,7 +20,8 @@ def test_what_all_workloads_need(kind: Kind) -> None:
     assert said_of(kind, workload(selector=None)) == ["spec.selector: Required value"]
     (said,) = said_of(kind, workload(selector={"matchLabels": {"app": "other"}}))
     assert said == (
-        'spec.template.metadata.labels: Invalid value: {"app":"x"}: `selector` does not match template `labels`'
+        'spec.template.metadata.labels: Invalid value: {"app":"x"}: `selector` does not match template '
+        "`labels`"
     )
     (said,) = said_of(kind, workload(selector={}))
     assert said.startswith("spec.selector: Invalid value: {}: empty selector is invalid for ")
@@ -34,7 +35,8 @@ def test_their_pods_run_always(kind: Kind) -> None:
     obj["spec"]["template"]["spec"] |= {"restartPolicy": "Never", "activeDeadlineSeconds": 5}
     assert said_of(kind, obj) == [
         'spec.template.spec.restartPolicy: Unsupported value: "Never": supported values: "Always"',
-        "spec.template.spec.activeDeadlineSeconds: Forbidden: activeDeadlineSeconds in ReplicaSet is not Supported",
+        "spec.template.spec.activeDeadlineSeconds: Forbidden: activeDeadlineSeconds in ReplicaSet is "
+        "not Supported",
     ]
 
 
@@ -136,12 +138,14 @@ def test_a_selector_that_makes_no_sense() -> None:
         (
             DAEMON_SET,
             "{updateStrategy: {type: Fast}}",
-            'spec.updateStrategy.type: Unsupported value: "Fast": supported values: "RollingUpdate", "OnDelete"',
+            'spec.updateStrategy.type: Unsupported value: "Fast": supported values: "RollingUpdate", '
+            '"OnDelete"',
         ),
         (
             STATEFUL_SET,
             "{podManagementPolicy: Random}",
-            'spec.podManagementPolicy: Unsupported value: "Random": supported values: "OrderedReady", "Parallel"',
+            'spec.podManagementPolicy: Unsupported value: "Random": supported values: "OrderedReady", '
+            '"Parallel"',
         ),
         (
             STATEFUL_SET,
@@ -177,7 +181,8 @@ def test_a_selector_stays(kind: Kind) -> None:
 def test_of_a_stateful_set_little_changes() -> None:
     (said,) = said_of_change(STATEFUL_SET, workload(serviceName="y"), workload(serviceName="x"))
     assert said == (
-        "spec: Forbidden: updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', "
+        "spec: Forbidden: updates to statefulset spec for fields other than 'replicas', 'ordinals', "
+        "'template', "
         "'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and "
         "'minReadySeconds' are forbidden"
     )
@@ -239,7 +244,7 @@ def test_a_job_that_selects_by_hand_has_to_select_its_pods() -> None:
 
 
 def test_what_a_job_does_stays() -> None:
-    changed = job(parallelism=5, backoffLimit=1)
+    changed = job(completions=1, parallelism=5, backoffLimit=1)
     assert said_of_change(JOB, changed, job()) == []
     changed["spec"]["template"]["spec"]["containers"][0]["image"] = "busybox:2"
     (said,) = said_of_change(JOB, changed, job())

@@ -17,7 +17,9 @@ def test_a_chart_made_by_helm_create(client: Client, namespace: str, tmp_path: P
     said = client.helm("install", "web", tmp_path / "web", "--wait", "--timeout", "60s", *n)
     assert "STATUS: deployed" in said
     assert client.json("get", "deployment", "web", *n)["status"]["readyReplicas"] == 1
-    client.helm("upgrade", "web", tmp_path / "web", "--set", "replicaCount=2", "--wait", "--timeout", "60s", *n)
+    client.helm(
+        "upgrade", "web", tmp_path / "web", "--set", "replicaCount=2", "--wait", "--timeout", "60s", *n
+    )
     assert client.json("get", "deployment", "web", *n)["status"]["readyReplicas"] == 2
     history = json.loads(client.helm("history", "web", "-o", "json", *n))
     assert [entry["status"] for entry in history] == ["superseded", "deployed"]

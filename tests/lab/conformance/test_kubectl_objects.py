@@ -8,7 +8,6 @@ import time
 
 import pytest
 import yaml
-
 from own_cluster import Client
 
 pytestmark = pytest.mark.real
@@ -63,16 +62,22 @@ def test_every_output_form(client: Client, namespace: str) -> None:
     assert client.kubectl(*get, "-o", "name") == "configmap/x\n"
     assert client.kubectl(*get, "-o", "jsonpath={.data.a}") == "1"
     assert client.kubectl(*get, "-o", "go-template={{.metadata.name}}") == "x"
-    assert client.kubectl(*get, "-o", "custom-columns=N:.metadata.name,A:.data.a").split() == ["N", "A", "x", "1"]
+    assert client.kubectl(*get, "-o", "custom-columns=N:.metadata.name,A:.data.a").split() == [
+        "N",
+        "A",
+        "x",
+        "1",
+    ]
     header, row = client.kubectl(*get, "-L", "team").splitlines()
     assert header.split() == ["NAME", "DATA", "AGE", "TEAM"]
     assert row.split()[:2] == ["x", "1"]
     assert row.split()[-1] == "vision"
     assert "team=vision" in client.kubectl(*get, "--show-labels")
     assert "x " in client.kubectl("get", "-n", namespace, "cm", "-l", "team=vision")
-    assert "No resources found" in client.run(
-        client.kubectl_path, "get", "-n", namespace, "cm", "-l", "team=none"
-    ).stderr
+    assert (
+        "No resources found"
+        in client.run(client.kubectl_path, "get", "-n", namespace, "cm", "-l", "team=none").stderr
+    )
     sorted_names = client.kubectl("get", "-n", namespace, "cm", "--sort-by=.metadata.name", "-o", "name")
     assert "configmap/x" in sorted_names
     assert "Name:         x" in client.kubectl("describe", "-n", namespace, "configmap", "x")
@@ -142,8 +147,8 @@ def test_diff_shows_what_would_change_and_changes_nothing(client: Client, namesp
         check=False,
     )
     assert done.returncode == 1, done.stderr
-    assert "-  a: \"1\"" in done.stdout
-    assert "+  a: \"2\"" in done.stdout
+    assert '-  a: "1"' in done.stdout
+    assert '+  a: "2"' in done.stdout
     assert client.json("get", "-n", namespace, "cm", "settings")["data"] == {"a": "1"}
 
 
@@ -179,7 +184,10 @@ def test_replace_of_an_old_version_is_a_conflict(client: Client, namespace: str)
     ("manifest", "words"),
     [
         ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: Not_A_Name}\n", "RFC 1123"),
-        ("apiVersion: v1\nkind: Pod\nmetadata: {name: x}\nspec: {containers: []}\n", "spec.containers: Required value"),
+        (
+            "apiVersion: v1\nkind: Pod\nmetadata: {name: x}\nspec: {containers: []}\n",
+            "spec.containers: Required value",
+        ),
         ("apiVersion: v2\nkind: Pod\nmetadata: {name: x}\n", "no matches for kind"),
         ("apiVersion: example.org/v1\nkind: Thing\nmetadata: {name: x}\n", "no matches for kind"),
         ("apiVersion: v1\nkind: Pod\nmetadata: {name: x}\nspec: {containers: 5}\n", "containers"),
@@ -238,14 +246,19 @@ def test_delete_with_cascade(client: Client, namespace: str) -> None:
     client.kubectl("delete", "-n", namespace, "deployment", "x", "--cascade=foreground")
     deadline = time.monotonic() + 30
     while client.kubectl(*owned) and time.monotonic() < deadline:
-        client.run(client.kubectl_path, "wait", "-n", namespace, "rs", "-l", "app=x", "--for=delete", check=False)
+        client.run(
+            client.kubectl_path, "wait", "-n", namespace, "rs", "-l", "app=x", "--for=delete", check=False
+        )
     assert not client.kubectl(*owned)
 
 
 def test_can_i(client: Client, namespace: str) -> None:
     assert client.kubectl("auth", "can-i", "create", "pods") == "yes\n"
     nobody = ("--as=ann", "-n", namespace)
-    assert client.run(client.kubectl_path, "auth", "can-i", "list", "pods", *nobody, check=False).stdout == "no\n"
+    assert (
+        client.run(client.kubectl_path, "auth", "can-i", "list", "pods", *nobody, check=False).stdout
+        == "no\n"
+    )
     assert 'User "ann" cannot list resource "pods"' in client.refused("get", "pods", *nobody)
     client.kubectl("create", "rolebinding", "v", "--clusterrole=view", "--user=ann", "-n", namespace)
     assert client.kubectl("auth", "can-i", "list", "pods", *nobody) == "yes\n"
@@ -321,7 +334,12 @@ def test_custom_resources_are_served(client: Client, namespace: str) -> None:
     }
     client.apply(json.dumps(crd))
     client.kubectl("wait", "--for=condition=Established", "crd/waves.test.gpuworkshop.io", "--timeout=10s")
-    wave = {"apiVersion": "test.gpuworkshop.io/v1", "kind": "Wave", "metadata": {"name": "w"}, "spec": {"on": 5}}
+    wave = {
+        "apiVersion": "test.gpuworkshop.io/v1",
+        "kind": "Wave",
+        "metadata": {"name": "w"},
+        "spec": {"on": 5},
+    }
     client.kubectl("apply", "-n", namespace, "-f", "-", stdin=json.dumps(wave))
     assert client.json("get", "-n", namespace, "wv", "w")["spec"] == {"on": 5, "off": 20}
     header, row = client.kubectl("get", "-n", namespace, "waves").splitlines()

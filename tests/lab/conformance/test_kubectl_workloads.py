@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import subprocess
 import threading
@@ -24,7 +25,9 @@ def test_rollout_of_a_deployment(client: Client, namespace: str) -> None:
     client.kubectl("set", "image", "deployment/web", "nginx=nginx:1.27", *n)
     client.kubectl("rollout", "status", "deployment/web", "--timeout=30s", *n)
     images = "jsonpath={.items[*].spec.containers[0].image}"
-    assert set(client.kubectl("get", "pods", *n, "--field-selector=status.phase=Running", "-o", images).split()) <= {
+    assert set(
+        client.kubectl("get", "pods", *n, "--field-selector=status.phase=Running", "-o", images).split()
+    ) <= {
         "nginx:1.27",
         "nginx:1.26",
     }
@@ -57,7 +60,10 @@ def test_the_table_of_pods(client: Client, namespace: str) -> None:
 
 def test_a_pod_that_no_node_can_take_says_why(client: Client, namespace: str) -> None:
     n = ("-n", namespace)
-    override = '{"spec":{"containers":[{"name":"big","image":"nginx","resources":{"limits":{"example.com/none":1}}}]}}'
+    resources = {"limits": {"example.com/none": 1}}
+    override = json.dumps(
+        {"spec": {"containers": [{"name": "big", "image": "nginx", "resources": resources}]}}
+    )
     client.kubectl("run", "big", "--image=nginx", f"--overrides={override}", *n)
     unschedulable = "--for=jsonpath={.status.conditions[?(@.type=='PodScheduled')].reason}=Unschedulable"
     client.kubectl("wait", "pod/big", unschedulable, "--timeout=20s", *n)
@@ -71,7 +77,9 @@ def test_expose_and_endpoints(client: Client, namespace: str) -> None:
     client.kubectl("create", "deployment", "web", "--image=nginx", "--port=80", *n)
     client.kubectl("expose", "deployment", "web", *n)
     client.kubectl("rollout", "status", "deployment/web", "--timeout=30s", *n)
-    client.kubectl("wait", "endpoints/web", "--for=jsonpath={.subsets[0].addresses[0].ip}", "--timeout=20s", *n)
+    client.kubectl(
+        "wait", "endpoints/web", "--for=jsonpath={.subsets[0].addresses[0].ip}", "--timeout=20s", *n
+    )
     assert "web-" in client.kubectl("get", "endpointslices", *n)
     assert "ClusterIP" in client.kubectl("get", "service", "web", *n)
 
@@ -122,8 +130,13 @@ def test_exec(client: Client, namespace: str) -> None:
     client.kubectl("run", "web", "--image=nginx", *n, "--env=COLOUR=blue")
     client.kubectl("wait", "pod/web", "--for=condition=Ready", "--timeout=30s", *n)
     assert client.kubectl("exec", "web", *n, "--", "sh", "-c", "echo $COLOUR") == "blue\n"
-    assert client.kubectl("exec", "-i", "web", *n, "--", "cat", stdin="to and fro\n" * 1000) == "to and fro\n" * 1000
-    done = client.run(client.kubectl_path, "exec", "web", *n, "--", "sh", "-c", "echo no >&2; exit 7", check=False)
+    assert (
+        client.kubectl("exec", "-i", "web", *n, "--", "cat", stdin="to and fro\n" * 1000)
+        == "to and fro\n" * 1000
+    )
+    done = client.run(
+        client.kubectl_path, "exec", "web", *n, "--", "sh", "-c", "echo no >&2; exit 7", check=False
+    )
     assert done.returncode == 7
     assert "no\n" in done.stderr
     missing = client.run(client.kubectl_path, "exec", "web", *n, "--", "nvidia-smi", check=False)
@@ -162,8 +175,6 @@ def test_port_forward_carries_five_megabytes_each_way(client: Client, namespace:
             ]
         },
     }
-    import json
-
     client.apply(json.dumps(manifest))
     client.kubectl("wait", "pod/echo", "--for=condition=Ready", "--timeout=30s", *n)
     forward = subprocess.Popen(
@@ -196,8 +207,6 @@ def test_the_service_proxy(client: Client, namespace: str, tmp_path: Path) -> No
         "import http.server, os; os.chdir('/tmp'); "
         "http.server.test(http.server.SimpleHTTPRequestHandler, bind=os.environ['POD_IP'], port=8080)"
     )
-    import json
-
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -218,7 +227,9 @@ def test_the_service_proxy(client: Client, namespace: str, tmp_path: Path) -> No
     client.apply(json.dumps(pod))
     client.kubectl("expose", "pod", "www", "--port=80", "--target-port=http", *n)
     client.kubectl("wait", "pod/www", "--for=condition=Ready", "--timeout=30s", *n)
-    client.kubectl("wait", "endpoints/www", "--for=jsonpath={.subsets[0].addresses[0].ip}", "--timeout=20s", *n)
+    client.kubectl(
+        "wait", "endpoints/www", "--for=jsonpath={.subsets[0].addresses[0].ip}", "--timeout=20s", *n
+    )
     for target in ("services/www:80", "pods/www:8080"):
         page = client.kubectl("get", "--raw", f"/api/v1/namespaces/{namespace}/{target}/proxy/")
         assert "<title>Directory listing" in page
@@ -230,7 +241,9 @@ def test_cordon_drain_and_taint(client: Client, namespace: str) -> None:
     try:
         client.kubectl("cordon", name)
         assert "SchedulingDisabled" in client.kubectl("get", "node", name)
-        client.kubectl("drain", name, "--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=40s")
+        client.kubectl(
+            "drain", name, "--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=40s"
+        )
     finally:
         client.kubectl("uncordon", name)
     assert "SchedulingDisabled" not in client.kubectl("get", "node", name)

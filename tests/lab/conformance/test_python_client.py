@@ -21,8 +21,7 @@ def api(client: Client) -> Iterator[Any]:
 
 
 def test_typed(api: Any, namespace: str) -> None:
-    from kubernetes.client import CoreV1Api, V1ConfigMap, V1ObjectMeta
-    from kubernetes.client.rest import ApiException
+    from kubernetes.client import ApiException, CoreV1Api, V1ConfigMap, V1ObjectMeta
 
     core = CoreV1Api(api)
     made = core.create_namespaced_config_map(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -71,7 +71,7 @@ async def attach(request: web.Request, runtime: Runtime, pod: Object) -> web.Str
 
 
 async def _attend(
-    request: web.Request, pod: Object, wanted: _Wanted, begin: Callable[[str], Awaitable[Execution]]
+    request: web.Request, pod: Object, wanted: _Wanted, begin: Callable[[str], Coroutine[Any, Any, Execution]]
 ) -> web.StreamResponse:
     asked = request.query.get("container", "")
     container = containers.named(pod, asked) if asked else containers.default(pod)
@@ -82,7 +82,7 @@ async def _attend(
         client = _Client(websocket, wanted)
         await client.greet()
         try:
-            execution = await begin(container)
+            execution = await _begun(begin(container))
         except ApiError as refusal:
             # kubectl takes an answer that is no websocket for a server that has none, and tries SPDY.
             status = refusal.status()
@@ -91,6 +91,17 @@ async def _attend(
         await client.send(ERROR, json.dumps(status).encode())
         await websocket.close()
     return websocket
+
+
+async def _begun(beginning: Coroutine[Any, Any, Execution]) -> Execution:
+    """Wait for it in any case, so that a client that goes meanwhile leaves no command behind."""
+    task = asyncio.create_task(beginning)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        with contextlib.suppress(ApiError):
+            (await task).kill()
+        raise
 
 
 def exit_status(code: int) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Port-forwarding to a pod, in both forms that clients use.
 
 kubectl tunnels SPDY through a websocket (`tunnel`). The Python client asks for its ports in the query, and
-gets two channels for each: 2n carries the connection, 2n + 1 says why there is none. Both begin with the port.
+gets two channels for each: 2n carries the connection, 2n + 1 says why there is none. Both begin with it.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ def _refusal(error: OSError | ApiError, pod: str, port: int) -> str:
     else:
         reason = dialing.reason(error)
         why = (
-            f'failed to connect to localhost:{port} inside namespace "{pod}", IPv4: dial tcp4 127.0.0.1:{port}: '
-            f"connect: {reason} IPv6 dial tcp6 [::1]:{port}: connect: {reason}"
+            f'failed to connect to localhost:{port} inside namespace "{pod}", '
+            f"IPv4: dial tcp4 127.0.0.1:{port}: connect: {reason} IPv6 dial tcp6 [::1]:{port}: connect: {reason}"
         )
     return f"error forwarding port {port} to pod {pod}, uid : {why}"
