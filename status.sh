@@ -11,8 +11,8 @@ if "$python" -c 'import click, dotenv, gpuworkshop' 2>/dev/null; then
 fi
 if [ "${1:-}" = --json ]; then
   stopped='"state": "stopped", "url": "", "pid": null'
-  echo "{\"services\": [{\"name\": \"jupyterlab\", $stopped}, {\"name\": \"prometheus\", $stopped}]}"
+  echo "{\"services\": [{\"name\": \"jupyterlab\", $stopped}, {\"name\": \"cluster\", $stopped}, {\"name\": \"prometheus\", $stopped}]}"
 else
-  printf '%-24s stopped\n' jupyterlab prometheus
+  printf '%-24s stopped\n' jupyterlab cluster prometheus
   echo 'nothing is built yet: ./run.sh builds and starts it'
 fi

@@ -24,7 +24,7 @@ from gpuworkshop.lab.api.store import Store
 from gpuworkshop.lab.api.subresources import Subresources
 from gpuworkshop.lab.beginnings import begin
 from gpuworkshop.lab.cluster_access import Access, folder
-from gpuworkshop.lab.controllers import all_controllers, disruptions, quotas
+from gpuworkshop.lab.controllers import all_controllers, disruptions, limits, quotas
 from gpuworkshop.lab.controllers.loop import run_controllers
 from gpuworkshop.lab.kubelet.manager import Kubelets
 from gpuworkshop.lab.nodes import instances
@@ -35,12 +35,21 @@ from gpuworkshop.settings import Settings
 # Not an address: the port may change, and tokens are to outlive that.
 ISSUER = "https://kubernetes.default.svc.cluster.local"
 
+# In this order: limits fill in what priorities and quotas look at.
+ADMISSION = (
+    admission.pod_account,
+    limits.admit_limits,
+    admission.pod_priority,
+    admission.service_address,
+    quotas.check_quota,
+)
+
 
 async def run(settings: Settings, access: Access, subnet: Subnet) -> None:
     """Serve until SIGTERM or SIGINT; every process that a pod ran is then gone."""
     kept = folder(settings)
     store = Store(kept.database)
-    registry = Registry(store, admission=[*admission.ADMISSION, *quotas.ADMISSION])
+    registry = Registry(store, admission=ADMISSION, update_admission=(admission.service_address,))
     pki = certificates.ensure(kept.secrets)
     tokens = Tokens(registry, kept.secrets, ISSUER)
     begin(registry, access.server)

@@ -81,6 +81,14 @@ def scale(nodegroup: str, nodes: int) -> None:
     click.echo(Lab(settings_module.load()).scale(nodegroup, nodes))
 
 
+@lab.command()
+def charts() -> None:
+    """Print the address of the lab's chart repositories, for `helm repo add`."""
+    from gpuworkshop.lab.stage import Lab
+
+    click.echo(Lab(settings_module.load()).charts_url)
+
+
 @lab.command(hidden=True)
 @click.option("--network", required=True, help="The claimed 127.X.0.0/16.")
 @click.option("--api-port", type=int, required=True)

@@ -14,7 +14,6 @@ from gpuworkshop.lab import cluster_access, services
 from gpuworkshop.lab.nodes import cluster_config
 from gpuworkshop.lab.prometheus import backfill
 from gpuworkshop.lab.simulation import SimulatedNode
-from gpuworkshop.metrics import PrometheusReader
 from gpuworkshop.processes import groups
 from gpuworkshop.processes.groups import ServiceStatus
 from gpuworkshop.processes.tools import find_or_fetch
@@ -82,6 +81,18 @@ class Lab:
             todo="type ./run.sh in a terminal, or run ws.step('lab').apply() here",
         )
 
+    @property
+    def charts_url(self) -> str:
+        """Where the chart repositories are. Raises LabNotRunning."""
+        for status in self.status():
+            if status.name == "cluster" and status.health_url and status.state != "stopped":
+                return status.health_url.removesuffix("/healthz")
+        raise LabNotRunning(
+            "the lab's cluster is not running",
+            step="looking for the charts",
+            todo="type ./run.sh in a terminal, or gpuworkshop lab up",
+        )
+
     def create(self, config_file: Path | None = None) -> str:
         """Make the nodes of an eksctl ClusterConfig (default: the lab's own), with what EKS puts on them.
 
@@ -136,6 +147,8 @@ class Lab:
 
     def _await_scrape(self, since: float) -> None:
         """Wait until Prometheus has stored a scrape from after `since`; it has no event for that."""
+        from gpuworkshop.metrics import PrometheusReader  # the supervisor, too, imports this file
+
         deadline = time.monotonic() + LEAD_S
         with PrometheusReader(self.prometheus_url) as reader:
             while time.monotonic() < deadline:

@@ -29,7 +29,7 @@ from gpuworkshop.settings import Settings
 __all__ = ["ServiceStatus", "ensure", "restart", "status", "status_of", "stop", "stop_group"]
 
 # What is shown as stopped before a group has run for the first time.
-SERVICES = {"lab": ("prometheus",), "jupyterlab": ("jupyterlab",)}
+SERVICES = {"lab": ("cluster", "prometheus"), "jupyterlab": ("jupyterlab",)}
 POLL_S = 0.1
 TERM_GRACE_S = 10.0
 

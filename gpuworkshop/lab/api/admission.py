@@ -110,5 +110,3 @@ def _addresses() -> Iterator[str]:
     while True:
         yield str(SERVICE_NETWORK[256 + secrets.randbelow(SERVICE_NETWORK.num_addresses - 512)])
 
-
-ADMISSION = (pod_account, pod_priority, service_address)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from gpuworkshop.lab.api import custom, deletion, problems
-from gpuworkshop.lab.api.defaults import set_defaults
+from gpuworkshop.lab.api.defaults import keep_allocated, set_defaults
 from gpuworkshop.lab.api.events import Recorder
 from gpuworkshop.lab.api.kinds import CRD, NAMESPACE, Kind, KindTable
 from gpuworkshop.lab.api.listening import Changes
@@ -26,7 +26,7 @@ from gpuworkshop.lab.api.validation import validate_create, validate_update
 RANDOM_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # without vowels, so that no words come out
 LONGEST_GENERATED = 58
 WITHOUT_GENERATION = ("", "rbac.authorization.k8s.io", "coordination.k8s.io", "discovery.k8s.io")
-# An admission step changes a new object in place, or refuses it by an ApiError.
+# An admission step changes an object in place before it is stored, or refuses it by an ApiError.
 Admission = Callable[["Registry", Kind, Object], None]
 
 
@@ -49,11 +49,12 @@ class Registry:
         store: Store,
         *,
         admission: Sequence[Admission] = (),
+        update_admission: Sequence[Admission] = (),
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.store = store
         self.kinds = KindTable()
-        self.admission = list(admission)
+        self.admission, self.update_admission = list(admission), list(update_admission)
         self.now = clock
         self._recorder = Recorder(self)
         for crd in store.list(CRD.resource):
@@ -114,6 +115,9 @@ class Registry:
         if not subresource:
             set_defaults(kind, new)
             custom.set_defaults(self, kind, new)
+            keep_allocated(kind, new, live)
+            for admit in self.update_admission:
+                admit(self, kind, new)
         if subresource != "status":
             causes = [*validate_update(kind, new, live), *custom.validate(self, kind, new)]
             if causes:

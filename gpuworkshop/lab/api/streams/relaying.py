@@ -76,6 +76,7 @@ def _refusal(error: OSError | ApiError, pod: str, port: int) -> str:
         reason = dialing.reason(error)
         why = (
             f'failed to connect to localhost:{port} inside namespace "{pod}", '
-            f"IPv4: dial tcp4 127.0.0.1:{port}: connect: {reason} IPv6 dial tcp6 [::1]:{port}: connect: {reason}"
+            f"IPv4: dial tcp4 127.0.0.1:{port}: connect: {reason} "
+            f"IPv6 dial tcp6 [::1]:{port}: connect: {reason}"
         )
     return f"error forwarding port {port} to pod {pod}, uid : {why}"

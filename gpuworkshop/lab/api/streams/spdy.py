@@ -24,7 +24,7 @@ from gpuworkshop.lab.api.streams.spdy_events import (
 from gpuworkshop.lab.api.streams.spdy_headers import BadHeaders, HeaderReader, HeaderWriter
 
 SYN_STREAM, SYN_REPLY, RST_STREAM, SETTINGS, PING, GOAWAY, HEADERS, WINDOW_UPDATE = 1, 2, 3, 4, 6, 7, 8, 9
-PROTOCOL_ERROR, INVALID_STREAM, REFUSED_STREAM, CANCEL, FLOW_CONTROL_ERROR = 1, 2, 3, 5, 7
+PROTOCOL_ERROR, INVALID_STREAM, REFUSED_STREAM, FLOW_CONTROL_ERROR = 1, 2, 3, 7
 FIN, UNIDIRECTIONAL = 1, 2
 INITIAL_WINDOW_SIZE = 7  # the number of that setting
 INITIAL_WINDOW = 1 << 16
@@ -72,7 +72,7 @@ class Session:
         """What these bytes mean, however the connection has cut them. Raises ProtocolError."""
         self._incoming += data
         events: list[Event] = []
-        while self._data_piece(events) if self._data else self._frame(events):
+        while self._data_piece(*self._data, events) if self._data else self._frame(events):
             pass
         return events
 
@@ -134,8 +134,7 @@ class Session:
             del self._streams[number]
 
     def _pop(self, count: int) -> bytes:
-        with memoryview(self._incoming) as view:
-            popped = bytes(view[:count])
+        popped = bytes(self._incoming[:count])
         del self._incoming[:count]
         return popped
 
@@ -161,10 +160,8 @@ class Session:
             raise ProtocolError(f"a frame of type {first & 0xFFFF}: {error}") from error
         return True
 
-    def _data_piece(self, events: list[Event]) -> bool:
+    def _data_piece(self, number: int, flags: int, left: int, events: list[Event]) -> bool:
         """A part of a data frame is passed on when it arrives, since a frame may be of any size."""
-        assert self._data is not None  # noqa: S101
-        number, flags, left = self._data
         data = self._pop(left)
         left -= len(data)
         self._data = (number, flags, left) if left else None
@@ -223,7 +220,7 @@ class Session:
                 self._initial_window = value
                 events.append(WindowsOpened())
 
-    def _on_ping(self, _: int, payload: bytes, events: list[Event]) -> None:  # noqa: ARG002
+    def _on_ping(self, _: int, payload: bytes, __: list[Event]) -> None:
         if unpack_from("!I", payload)[0] % 2:
             self._control(PING, payload[:4])
 

@@ -6,18 +6,13 @@ import copy
 from collections.abc import Iterator
 from typing import Any
 
-import jsonschema
+import jsonschema_rs
 
 from gpuworkshop.lab.api.objects import Object
 from gpuworkshop.lab.api.problems import Cause
 
 Schema = dict[str, Any]
 _TOP = ("apiVersion", "kind", "metadata")
-_WORDS = {
-    "required": "FieldValueRequired",
-    "enum": "FieldValueNotSupported",
-    "type": "FieldValueTypeInvalid",
-}
 
 
 def unknown_fields(obj: Object, schema: Schema) -> list[str]:
@@ -69,9 +64,9 @@ def set_defaults(value: Any, schema: Schema) -> None:
 
 def validate(obj: Object, schema: Schema) -> list[Cause]:
     """What the schema objects to; metadata is not its business."""
-    validator = jsonschema.Draft7Validator(_plain(schema))
+    validator = jsonschema_rs.Draft7Validator(_plain(schema))
     shown = {name: value for name, value in obj.items() if name not in _TOP}
-    return [_cause(error) for error in sorted(validator.iter_errors(shown), key=lambda e: list(map(str, e.path)))]
+    return sorted(map(_cause, validator.iter_errors(shown)), key=lambda cause: cause.field)
 
 
 def _plain(schema: Schema, top: bool = True) -> Schema:
@@ -100,16 +95,16 @@ def _plain(schema: Schema, top: bool = True) -> Schema:
     return found
 
 
-def _cause(error: jsonschema.ValidationError) -> Cause:
-    path = ".".join(map(str, error.absolute_path)) or "<nil>"
-    if error.validator == "required":
-        missing = next((name for name in error.validator_value if name not in error.instance), "")
-        where = missing if path == "<nil>" else f"{path}.{missing}"
+def _cause(error: jsonschema_rs.ValidationError) -> Cause:
+    kind: Any = error.kind
+    path = ".".join(map(str, error.instance_path)) or "<nil>"
+    if kind.name == "required":
+        where = str(kind.property) if path == "<nil>" else f"{path}.{kind.property}"
         return Cause("FieldValueRequired", "Required value", where)
-    if error.validator == "enum":
-        options = ", ".join(f'"{option}"' for option in error.validator_value)
+    if kind.name == "enum":
+        options = ", ".join(f'"{option}"' for option in kind.options)
         message = f'Unsupported value: "{error.instance}": supported values: {options}'
         return Cause("FieldValueNotSupported", message, path)
-    reason = _WORDS.get(str(error.validator), "FieldValueInvalid")
+    reason = "FieldValueTypeInvalid" if kind.name == "type" else "FieldValueInvalid"
     shown = f'"{error.instance}"' if isinstance(error.instance, str | dict | list) else error.instance
     return Cause(reason, f"Invalid value: {shown}: {error.message}", path)
