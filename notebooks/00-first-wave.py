@@ -53,7 +53,7 @@ ws.health()
 # %% [markdown]
 # ## Three pods, three GPUs
 #
-# Three teams share a node with four GPUs. Each team has one pod, and each pod has one GPU.
+# Three teams share a node with eight GPUs. Each team has one pod, and each pod has one GPU.
 
 # %%
 ws.step("three-pods").apply()

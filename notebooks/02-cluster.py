@@ -58,7 +58,7 @@ ws.kubectl("get nodes -L node.kubernetes.io/instance-type -L eks.amazonaws.com/n
 # (*allocatable*). A GPU is there under the name `nvidia.com/gpu`.
 
 # %%
-gpus = "get nodes -o custom-columns=NODE:.metadata.name,CPUS:.status.capacity.cpu,GPUS:.status.allocatable.nvidia\\.com/gpu"
+gpus = r"get nodes -o 'custom-columns=NODE:.metadata.name,GPUS:.status.allocatable.nvidia\.com/gpu'"
 ws.kubectl(gpus)
 
 # %% [markdown]
@@ -81,7 +81,21 @@ ws.step("device-plugin").reset()
 ws.kubectl(gpus)
 
 # %%
-ws.kubectl("run no-gpu --image=python:3.12-slim --overrides='{\"spec\":{\"containers\":[{\"name\":\"no-gpu\",\"image\":\"python:3.12-slim\",\"resources\":{\"limits\":{\"nvidia.com/gpu\":1}}}]}}'")
+WANTS_A_GPU = """
+apiVersion: v1
+kind: Pod
+metadata:
+  name: no-gpu
+spec:
+  containers:
+    - name: main
+      image: python:3.12-slim
+      command: [python, -c, "import signal; signal.pause()"]
+      resources:
+        limits:
+          nvidia.com/gpu: 1
+"""
+ws.kubectl("apply -f -", stdin=WANTS_A_GPU)
 ws.kubectl("wait pod/no-gpu --for=condition=PodScheduled=false --timeout=20s")
 ws.kubectl("get events --field-selector=involvedObject.name=no-gpu,reason=FailedScheduling")
 

@@ -49,7 +49,7 @@ latest = ws.prometheus.latest("DCGM_FI_DEV_GPU_UTIL")
 latest.T
 
 # %% [markdown]
-# The exporter knows from the kubelet which pod holds which GPU. A GPU without a pod would have an empty pod name.
+# The exporter knows from the kubelet which pod holds which GPU. The GPUs without a pod have an empty pod name.
 #
 # Names differ between releases of the exporter. Since 4.9 this metric is called `DCGM_FI_DEV_GPU_UTIL_RATIO`, and
 # goes from 0 to 1. The catalogue knows all names and brings them to one unit:

@@ -1,9 +1,9 @@
 """The fields of every type that the built-in kinds are made of.
 
-`schema.json` has, for each message, its fields with protobuf number (0: in JSON only) and type. Before a type,
-`[]` makes a list of it, `{}` a map from strings; after it, `!` means required, and `?` that Go has a pointer
-there, so that 0 is something else than nothing. `merging.toml` adds how lists merge. Both are facts of
-Kubernetes 1.32.
+`schema.json` has, for each message, its fields with protobuf number (0: in JSON only) and type. Before a
+type, `[]` makes a list of it, `{}` a map from strings; after it, `!` means required, and `?` that Go has a
+pointer there, so that 0 is something else than nothing. `merging.toml` adds how lists merge. Both are facts
+of Kubernetes 1.32.
 """
 
 from __future__ import annotations

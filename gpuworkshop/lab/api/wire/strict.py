@@ -1,107 +1,28 @@
-"""Decoding with care: malformed text, wrong types, unknown and duplicate fields, in the API server's words."""
+"""Whether an object is of its kind: types and unknown fields, in the API server's own words."""
 
 from __future__ import annotations
 
 import base64
 import binascii
-import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
+from datetime import datetime
 from typing import Any
 
-import yaml
-
-from gpuworkshop.lab.api import problems
+from gpuworkshop.lab.api import problems, quantities
 from gpuworkshop.lab.api.kinds import Kind
 from gpuworkshop.lab.api.objects import Object
-from gpuworkshop.lab.api.wire.schema import (
-    INT_OR_STRING,
-    MICRO_TIME,
-    QUANTITY,
-    TIME,
-    Field,
-    fields_of,
-)
+from gpuworkshop.lab.api.wire import schema
+from gpuworkshop.lab.api.wire.decoding import decode_json, decode_yaml
+from gpuworkshop.lab.api.wire.schema import Field, fields_of
 
-DEEPEST = 100
+__all__ = ["check_types", "decode_json", "decode_yaml", "json_type", "pruned", "unknown_fields"]
+
 _LIMITS = {"int32": 2**31, "int64": 2**63}
 _TOP = ("apiVersion", "kind")
-
-
-def decode_json(body: bytes) -> tuple[Any, list[str]]:
-    """The value, and a doubt for each duplicate field. Raises ApiError 400."""
-    doubts: list[str] = []
-
-    def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
-        as_dict = dict(found)
-        if len(as_dict) != len(found):
-            names = [name for name, _ in found]
-            doubts.extend(f'duplicate field "{n}"' for n in dict.fromkeys(names) if names.count(n) > 1)
-        return as_dict
-
-    try:
-        value = json.loads(body, object_pairs_hook=pairs, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
-        raise problems.bad_request(f"couldn't get version/kind; json parse error: {error}") from error
-    _check_depth(value)
-    return value, doubts
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"invalid character in {name}: no JSON value")
-
-
-class _Loader(yaml.SafeLoader):
-    """Notes duplicate keys, and leaves times as text, as JSON has them."""
-
-    def __init__(self, stream: bytes) -> None:
-        super().__init__(stream)
-        self.doubts: list[str] = []
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen: set[str] = set()
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode):
-                if key.value in seen:
-                    self.doubts.append(f'duplicate field "{key.value}"')
-                seen.add(key.value)
-        found = super().construct_mapping(node, deep)
-        return {key if isinstance(key, str) else json.dumps(key, default=str): found[key] for key in found}
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-
-
-def decode_yaml(body: bytes) -> tuple[Any, list[str]]:
-    """The same for YAML, which JSON is too."""
-    loader: _Loader | None = None
-    try:
-        loader = _Loader(body)
-        value = loader.get_single_data()
-    except (yaml.YAMLError, UnicodeDecodeError, ValueError, TypeError, RecursionError) as error:
-        raise problems.bad_request(f"error decoding YAML: {error}") from error
-    finally:
-        if loader is not None:
-            loader.dispose()
-    _check_depth(value)
-    return value, loader.doubts
-
-
-def _check_depth(value: Any) -> None:
-    """Refuse what is nested so deep that no real object is, before anything recurses into it."""
-    level = [value]
-    for _ in range(DEEPEST):
-        level = [
-            inner
-            for outer in level
-            if isinstance(outer, dict | list)
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-        ]
-        if not level:
-            return
-    raise problems.bad_request(f"the body is nested more than {DEEPEST} levels deep")
+_TIME = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?(Z|[+-][0-9]{2}:[0-9]{2})"
+)
 
 
 def json_type(value: Any) -> str:
@@ -147,7 +68,8 @@ def _inner(field: Field, value: Any, at: str) -> Iterator[tuple[str, Any]]:
 
 def pruned(message: str, obj: Object) -> Object:
     """A copy without unknown fields."""
-    return _pruned(message, obj, _TOP)
+    kept: Object = _pruned(message, obj, _TOP)
+    return kept
 
 
 def _pruned(message: str, obj: Any, also: tuple[str, ...] = ()) -> Any:
@@ -173,67 +95,102 @@ def _pruned(message: str, obj: Any, also: tuple[str, ...] = ()) -> Any:
 
 def check_types(kind: Kind, obj: Object) -> None:
     """Raise ApiError 400, in the words of Go's decoder, for a field whose value has a wrong type."""
-    for at, name in (("apiVersion", "apiVersion"), ("kind", "kind")):
-        if not isinstance(obj.get(name, ""), str):
-            raise _wrong(kind, obj[name], kind.kind, at, "string")
-    _check(kind, kind.message, obj, "")
+    try:
+        for name in _TOP:
+            if not isinstance(obj.get(name, ""), str):
+                raise _Misfit(obj[name], f"{kind.kind}.{name}", "string")
+        _check(kind.message, obj, "")
+    except ValueError as error:
+        message = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {error}'
+        raise problems.bad_request(message) from error
 
 
-def _check(kind: Kind, message: str, obj: Object, at: str) -> None:
-    fields = fields_of(message)
-    short = message.rsplit(".", 1)[-1]
+class _Misfit(ValueError):
+    """A value that Go's decoder does not put into a field."""
+
+    def __init__(self, value: Any, field: str, wanted: str) -> None:
+        found = json_type(value)
+        if found == "number" and wanted in _LIMITS:
+            found += f" {value}"
+        super().__init__(f"json: cannot unmarshal {found} into Go struct field {field} of type {wanted}")
+
+
+def _check(message: str, obj: Object, at: str) -> None:
+    fields, struct = fields_of(message), _short(message)
     for name, value in obj.items():
         field = fields.get(name)
         if field is None or value is None:
             continue
-        where = f"{at}{name}"
-        if field.repeated or field.map:
-            if not isinstance(value, list if field.repeated else dict):
-                go = "[]" if field.repeated else "map[string]"
-                raise _wrong(kind, value, short, where, go + field.type.rsplit(".", 1)[-1])
-            items = value if field.repeated else value.values()
-        else:
-            items = (value,)
-        for item in items:
-            if field.message:
-                if isinstance(item, dict):
-                    _check(kind, field.message, item, f"{where}.")
-                elif item is not None:
-                    raise _wrong(kind, item, short, where, field.type.rsplit(".", 1)[-1])
-            elif item is not None and (wanted := _misfit(field.type, item)):
-                raise _wrong(kind, item, short, where, wanted)
+        where = f"{struct}.{at}{name}"
+        for item in _items(field, value, where):
+            if item is None:
+                continue
+            if field.message and isinstance(item, dict):
+                _check(field.message, item, f"{at}{name}.")
+            else:
+                _check_scalar(field.type, item, where)
 
 
-def _misfit(wanted: str, value: Any) -> str:
-    """Empty when a scalar fits, else the Go type that was wanted."""
-    if wanted in _LIMITS:
-        limit = _LIMITS[wanted]
-        fits = type(value) is int and -limit <= value < limit
-        return "" if fits else wanted
-    if wanted == "bool":
-        return "" if isinstance(value, bool) else "bool"
-    if wanted == "string":
-        return "" if isinstance(value, str) else "string"
-    if wanted in (TIME, MICRO_TIME):
-        return "" if isinstance(value, str) else "v1.Time"
-    if wanted == "bytes":
-        return "" if _is_base64(value) else "[]uint8"
-    if wanted in (QUANTITY, INT_OR_STRING):
-        fits = isinstance(value, str | int | float) and not isinstance(value, bool)
-        return "" if fits else wanted.rsplit(".", 1)[-1]
-    return ""
+def _items(field: Field, value: Any, where: str) -> Iterable[Any]:
+    if field.repeated:
+        if not isinstance(value, list):
+            raise _Misfit(value, where, f"[]{_go_type(field.type)}")
+        return value
+    if field.map:
+        if not isinstance(value, dict):
+            raise _Misfit(value, where, f"map[string]{_go_type(field.type)}")
+        return value.values()
+    return (value,)
 
 
-def _is_base64(value: Any) -> bool:
+def _check_scalar(wanted: str, value: Any, where: str) -> None:
+    if wanted in (schema.FIELDS_V1, schema.RAW_EXTENSION):
+        return
+    if wanted == schema.QUANTITY:
+        quantities.parse(value)
+    elif wanted in _LIMITS:
+        if type(value) is not int or not -_LIMITS[wanted] <= value < _LIMITS[wanted]:
+            raise _Misfit(value, where, wanted)
+    elif wanted == "bool":
+        if not isinstance(value, bool):
+            raise _Misfit(value, where, wanted)
+    elif wanted == schema.INT_OR_STRING:
+        if type(value) not in (int, str):
+            raise _Misfit(value, where, "intstr.IntOrString")
+    elif wanted in schema.EXTRA_VALUES:
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise _Misfit(value, where, _go_type(wanted))
+    elif not isinstance(value, str):
+        raise _Misfit(value, where, _go_type(wanted))
+    elif wanted == "bytes":
+        _check_base64(value)
+    elif wanted in (schema.TIME, schema.MICRO_TIME):
+        _check_time(value)
+
+
+def _check_base64(value: str) -> None:
     try:
-        base64.b64decode(value.encode() if isinstance(value, str) else b"!", validate=True)
-    except (binascii.Error, UnicodeEncodeError):
-        return False
-    return True
+        base64.b64decode(value.encode(), validate=True)
+    except (binascii.Error, UnicodeEncodeError) as error:
+        legal = re.match(r"[A-Za-z0-9+/]*", value)
+        raise ValueError(f"illegal base64 data at input byte {legal.end() if legal else 0}") from error
 
 
-def _wrong(kind: Kind, value: Any, struct: str, at: str, wanted: str) -> problems.ApiError:
-    return problems.bad_request(
-        f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: json: cannot unmarshal '
-        f"{json_type(value)} into Go struct field {struct}.{at} of type {wanted}"
-    )
+def _check_time(value: str) -> None:
+    layout = "2006-01-02T15:04:05Z07:00"
+    if not _TIME.fullmatch(value):
+        raise ValueError(f'parsing time "{value}" as "{layout}": cannot parse "{value}" as "2006"')
+    try:
+        datetime.fromisoformat(value)
+    except ValueError as error:
+        raise ValueError(f'parsing time "{value}": {error}') from error
+
+
+def _go_type(wanted: str) -> str:
+    if wanted == "bytes":
+        return "[]uint8"
+    return f"v1.{_short(wanted)}" if "." in wanted else wanted
+
+
+def _short(message: str) -> str:
+    return message.rsplit(".", 1)[-1]
