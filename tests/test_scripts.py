@@ -347,8 +347,10 @@ def test_exec_has_the_tools_and_the_kubeconfig(built: Checkout) -> None:
     tool.chmod(0o755)
     assert built.run("exec.sh", "helm").stdout == "the fetched helm\n"
     assert built.run("exec.sh", "sh", "-c", "echo ${KUBECONFIG-none}").stdout == "none\n"
-    (built.state / "kubeconfig").touch()
-    assert built.run("exec.sh", "sh", "-c", "echo $KUBECONFIG").stdout == f"{built.state / 'kubeconfig'}\n"
+    kubeconfig = built.state / "lab" / "kubeconfig"
+    kubeconfig.parent.mkdir()
+    kubeconfig.touch()
+    assert built.run("exec.sh", "sh", "-c", "echo $KUBECONFIG").stdout == f"{kubeconfig}\n"
 
 
 def test_exec_without_a_command_is_a_shell(built: Checkout) -> None:

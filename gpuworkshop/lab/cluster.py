@@ -44,12 +44,14 @@ ADMISSION = (
     quotas.check_quota,
 )
 
+UPDATE_ADMISSION = (admission.pod_priority, admission.service_address)
+
 
 async def run(settings: Settings, access: Access, subnet: Subnet) -> None:
     """Serve until SIGTERM or SIGINT; every process that a pod ran is then gone."""
     kept = folder(settings)
     store = Store(kept.database)
-    registry = Registry(store, admission=ADMISSION, update_admission=(admission.service_address,))
+    registry = Registry(store, admission=ADMISSION, update_admission=UPDATE_ADMISSION)
     pki = certificates.ensure(kept.secrets)
     tokens = Tokens(registry, kept.secrets, ISSUER)
     begin(registry, access.server)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from gpuworkshop.deploy import clusters, manifests
 from gpuworkshop.deploy.kubectl import Kubectl
-from gpuworkshop.errors import LabNotRunning
+from gpuworkshop.errors import LabNotRunning, PrometheusError
 from gpuworkshop.lab import cluster_access, services
 from gpuworkshop.lab.nodes import cluster_config
 from gpuworkshop.lab.prometheus import backfill
@@ -152,7 +153,8 @@ class Lab:
         deadline = time.monotonic() + LEAD_S
         with PrometheusReader(self.prometheus_url) as reader:
             while time.monotonic() < deadline:
-                newest = reader.latest("timestamp(up)", empty_ok=True).to_numpy()
-                if newest.size and newest.max() > since:
-                    return
+                with suppress(PrometheusError):  # it may be restarting once more, for somebody else's history
+                    newest = reader.latest("timestamp(up)", empty_ok=True).to_numpy()
+                    if newest.size and newest.max() > since:
+                        return
                 time.sleep(0.2)

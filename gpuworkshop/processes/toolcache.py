@@ -7,18 +7,18 @@ what a power cut leaves half written does not match its sums. One lock a tool ke
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
 from gpuworkshop.errors import ToolError
+from gpuworkshop.processes import locks
 
 MANIFEST = "manifest.json"
 
@@ -32,13 +32,9 @@ class Manifest:
     files: Mapping[str, str] = field(default_factory=dict)
 
 
-@contextmanager
-def locked(tools: Path, name: str) -> Iterator[None]:
-    """Hold the tool's lock; waits for whoever has it, and the kernel frees it when its holder dies."""
-    tools.mkdir(parents=True, exist_ok=True)
-    with (tools / f".{name}.lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+def locked(tools: Path, name: str) -> AbstractContextManager[None]:
+    """Hold the tool's lock."""
+    return locks.locked(tools / f".{name}.lock")
 
 
 @contextmanager

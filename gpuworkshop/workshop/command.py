@@ -10,6 +10,7 @@ import click
 from gpuworkshop import settings as settings_module
 from gpuworkshop.errors import StepFailed
 from gpuworkshop.processes import groups
+from gpuworkshop.processes.locks import locked
 from gpuworkshop.processes.supervisor import supervise as run_supervisor
 from gpuworkshop.workshop.verdict import Verdict
 
@@ -25,11 +26,12 @@ def up() -> None:
         click.echo(f"TARGET is {settings.target}, and this version has only the lab, which starts now")
     running = {s.name for s in groups.status(settings) if s.state == "healthy"}
     ws = Workshop.open("lab", settings)
-    services = list(ws.target.up())
-    pods = ws.step("three-pods")
-    if not pods.check().ok:
-        _insist(pods.apply())
-        pods.give_history(lessons.LESSONS[0].history_s)
+    with locked(settings.run / "up.lock"):  # a second `up` finds the pods with their history
+        services = list(ws.target.up())
+        pods = ws.step("three-pods")
+        if not pods.check().ok:
+            _insist(pods.apply())
+            pods.give_history(lessons.LESSONS[0].history_s)
     for line in copies.refresh(settings):
         click.echo(line)
     services += groups.ensure(jupyter.GROUP, settings)

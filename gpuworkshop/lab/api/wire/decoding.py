@@ -51,7 +51,9 @@ def decode_yaml(body: bytes) -> tuple[Any, list[str]]:
 
 def _said(error: Exception) -> str:
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
-        return f"line {error.problem_mark.line + 1}: {error.problem}"
+        # "while scanning a simple key" says nothing to a reader of the message, other contexts do.
+        context = "" if (error.context or "while").startswith("while") else f"{error.context} "
+        return f"line {error.problem_mark.line + 1}: {context}{error.problem}"
     return " ".join(str(error).split())
 
 

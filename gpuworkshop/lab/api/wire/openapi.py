@@ -25,6 +25,7 @@ _SCALARS: Mapping[str, Document] = {
     schema.MICRO_TIME: {"type": "string", "format": "date-time"},
     schema.FIELDS_V1: {"type": "object"},
     schema.RAW_EXTENSION: {"type": "object"},
+    **{name: {"type": "array", "items": {"type": "string"}} for name in schema.EXTRA_VALUES},
 }
 _PARAMETERS = [
     {"name": name, "in": "query", "schema": {"type": "string", "uniqueItems": True}}
@@ -98,31 +99,40 @@ def _custom(found: Document, schemas: dict[str, Document]) -> Document:
 def _add_message(message: str, schemas: dict[str, Document]) -> None:
     if message in schemas:
         return
-    schemas[message] = {"type": "object", "description": SAYS}
-    schemas[message]["properties"] = {
-        field.name: _property(field, schemas) for field in fields_of(message).values()
-    }
+    fields = fields_of(message).values()
+    described: Document = {"type": "object", "description": SAYS}
+    if required := [field.name for field in fields if field.required]:
+        described["required"] = required
+    # There before its properties are, since a type may hold itself.
+    schemas[message] = described
+    described["properties"] = {field.name: _property(field, schemas) for field in fields}
 
 
 def _property(field: Field, schemas: dict[str, Document]) -> Document:
-    if field.message:
-        _add_message(field.message, schemas)
-        item: Document = {"allOf": [_reference(field.message)]} if not field.repeated else _reference(field.message)
-        if field.message and not (field.repeated or field.map):
-            item["default"] = {}
+    if not field.message:
+        value = dict(_SCALARS[field.type])
     else:
-        item = dict(_SCALARS[field.type])
+        _add_message(field.message, schemas)
+        # Beside a $ref nothing else may stand, so that one with a description is wrapped.
+        single = not (field.repeated or field.map)
+        value = {"allOf": [_reference(field.message)]} if single else _reference(field.message)
     if field.map:
-        item = {"type": "object", "additionalProperties": item}
+        value = {"type": "object", "additionalProperties": value}
     elif field.repeated:
-        item = {"type": "array", "items": item, **_list_type(field)}
-    if field.patch_merge_key:
-        item["x-kubernetes-patch-merge-key"] = field.patch_merge_key
-    if field.patch_merge_key or field.patch_merge_primitive:
-        item["x-kubernetes-patch-strategy"] = "merge"
+        value = {"type": "array", "items": value, **_list_type(field)}
     if field.atomic and not field.repeated:
-        item["x-kubernetes-map-type"] = "atomic"
-    return {**item, "description": SAYS}
+        value["x-kubernetes-map-type"] = "atomic"
+    return {**value, **_patch_strategy(field), "description": SAYS}
+
+
+def _patch_strategy(field: Field) -> Document:
+    found: Document = {}
+    merges = ["merge"] if field.patch_merge_key or field.patch_merge_primitive else []
+    if strategies := [*merges, *(["retainKeys"] if field.patch_retain_keys else ())]:
+        found["x-kubernetes-patch-strategy"] = ",".join(strategies)
+    if field.patch_merge_key:
+        found["x-kubernetes-patch-merge-key"] = field.patch_merge_key
+    return found
 
 
 def _list_type(field: Field) -> Document:

@@ -78,7 +78,7 @@ def _to_json(message: str, parsed: Message) -> Object:
                 obj[field.name] = [_value(field, item) for item in value]
         elif field.map:
             if value:
-                obj[field.name] = {key: _value(field, value[key]) for key in sorted(value)}
+                obj[field.name] = {key: _value(field, value[key]) for key in sorted(map(_text, value))}
         elif parsed.HasField(field.name):
             found = _value(field, value)
             if field.pointer or field.required or found not in (None, "", 0) or "." in field.type:
@@ -88,18 +88,25 @@ def _to_json(message: str, parsed: Message) -> Object:
 
 def _value(field: Field, value: Any) -> Any:
     if field.type == schema.QUANTITY:
-        return value.string
+        return _text(value.string)
     if field.type in (schema.TIME, schema.MICRO_TIME):
         return _time(value, "microseconds" if field.type == schema.MICRO_TIME else "seconds")
     if field.type == schema.INT_OR_STRING:
-        return value.strVal if value.type else value.intVal
+        return _text(value.strVal) if value.type else value.intVal
     if field.type in (schema.FIELDS_V1, schema.RAW_EXTENSION):
         return strict.decode_json(value.raw)[0] if value.raw else None
     if field.type in schema.EXTRA_VALUES:
-        return list(value.items)
+        return [_text(item) for item in value.items]
     if field.type == "bytes":
         return base64.b64encode(value).decode()
+    if field.type == "string":
+        return _text(value)
     return _to_json(field.type, value) if field.message else value
+
+
+def _text(value: str | bytes) -> str:
+    # What is not UTF-8 comes as bytes. Raises UnicodeDecodeError.
+    return value.decode() if isinstance(value, bytes) else value
 
 
 def _time(value: Any, precision: str) -> str | None:

@@ -125,10 +125,12 @@ def _check(message: str, obj: Object, at: str) -> None:
         for item in _items(field, value, where):
             if item is None:
                 continue
-            if field.message and isinstance(item, dict):
+            if not field.message:
+                _check_scalar(field.type, item, where)
+            elif isinstance(item, dict):
                 _check(field.message, item, f"{at}{name}.")
             else:
-                _check_scalar(field.type, item, where)
+                raise _Misfit(item, where, _go_type(field.type))
 
 
 def _items(field: Field, value: Any, where: str) -> Iterable[Any]:

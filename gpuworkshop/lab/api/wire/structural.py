@@ -1,4 +1,7 @@
-"""Custom resources under their openAPIV3Schema: pruning, defaults, validation."""
+"""Custom resources under their openAPIV3Schema: unknown fields, pruning and defaults.
+
+What the schema objects to in the values that are left, `structural_values` finds.
+"""
 
 from __future__ import annotations
 
@@ -6,44 +9,47 @@ import copy
 from collections.abc import Iterator
 from typing import Any
 
-import jsonschema_rs
-
 from gpuworkshop.lab.api.objects import Object
-from gpuworkshop.lab.api.problems import Cause
+from gpuworkshop.lab.api.wire.structural_values import validate
+
+__all__ = ["prune", "set_defaults", "unknown_fields", "validate"]
 
 Schema = dict[str, Any]
+# The fields of every object; a schema may describe them, and cannot change them.
 _TOP = ("apiVersion", "kind", "metadata")
 
 
 def unknown_fields(obj: Object, schema: Schema) -> list[str]:
     """`unknown field "spec.x"` for each field that the schema does not have."""
-    return [f'unknown field "{".".join(path)}"' for path, _ in _unknown(obj, schema, ())]
+    return [f'unknown field "{path}"' for path, _, _ in _unknown(obj, schema, "")]
 
 
 def prune(obj: Object, schema: Schema) -> None:
     """Drop the unknown fields, in place."""
-    for path, holder in list(_unknown(obj, schema, ())):
-        holder.pop(path[-1], None)
+    for _, holder, name in list(_unknown(obj, schema, "")):
+        del holder[name]
 
 
-def _unknown(
-    value: Any, schema: Schema, path: tuple[str, ...]
-) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
+def _unknown(value: Any, schema: Schema, at: str) -> Iterator[tuple[str, dict[str, Any], str]]:
+    """Each unknown field: its path, the mapping that has it, and its name there."""
     if isinstance(value, list):
         for n, item in enumerate(value):
-            yield from _unknown(item, schema.get("items") or {}, (*path, str(n)))
-    if not isinstance(value, dict) or schema.get("x-kubernetes-embedded-resource"):
+            yield from _unknown(item, schema.get("items") or {}, f"{at}[{n}]")
+    if not isinstance(value, dict):
         return
+    embedded = bool(schema.get("x-kubernetes-embedded-resource"))
     properties, more = schema.get("properties") or {}, schema.get("additionalProperties")
-    opened = bool(schema.get("x-kubernetes-preserve-unknown-fields")) or (not properties and more is None and path == ())
+    opened = bool(schema.get("x-kubernetes-preserve-unknown-fields") or more is True) or not (schema or at)
     for name, inner in value.items():
+        path = f"{at}.{name}" if at else name
+        if (embedded or not at) and name in _TOP:
+            continue
         if name in properties:
-            if path or name not in _TOP:
-                yield from _unknown(inner, properties[name] or {}, (*path, name))
+            yield from _unknown(inner, properties[name] or {}, path)
         elif isinstance(more, dict):
-            yield from _unknown(inner, more, (*path, name))
-        elif not (more or opened or (not path and name in _TOP)):
-            yield (*path, name), value
+            yield from _unknown(inner, more, path)
+        elif not opened:
+            yield path, value, name
 
 
 def set_defaults(value: Any, schema: Schema) -> None:
@@ -52,59 +58,14 @@ def set_defaults(value: Any, schema: Schema) -> None:
         for item in value:
             set_defaults(item, schema.get("items") or {})
     elif isinstance(value, dict):
-        for name, inner in (schema.get("properties") or {}).items():
-            if name not in value and "default" in inner:
+        properties = schema.get("properties") or {}
+        for name, inner in properties.items():
+            # A null where none may be is as good as nothing.
+            missing = value.get(name) is None and not (name in value and inner.get("nullable"))
+            if missing and "default" in inner:
                 value[name] = copy.deepcopy(inner["default"])
             if name in value:
                 set_defaults(value[name], inner)
         if isinstance(more := schema.get("additionalProperties"), dict):
-            for name in value.keys() - (schema.get("properties") or {}).keys():
+            for name in value.keys() - properties.keys():
                 set_defaults(value[name], more)
-
-
-def validate(obj: Object, schema: Schema) -> list[Cause]:
-    """What the schema objects to; metadata is not its business."""
-    validator = jsonschema_rs.Draft7Validator(_plain(schema))
-    shown = {name: value for name, value in obj.items() if name not in _TOP}
-    return sorted(map(_cause, validator.iter_errors(shown)), key=lambda cause: cause.field)
-
-
-def _plain(schema: Schema, top: bool = True) -> Schema:
-    """The schema as JSON Schema has it: `nullable` and int-or-string are Kubernetes' own."""
-    found = {key: value for key, value in schema.items() if not key.startswith("x-") and key != "nullable"}
-    if schema.get("x-kubernetes-int-or-string"):
-        return {"type": ["integer", "string"]}
-    if schema.get("nullable") and isinstance(found.get("type"), str):
-        found["type"] = [found["type"], "null"]
-    for key in ("properties", "patternProperties"):
-        if isinstance(found.get(key), dict):
-            found[key] = {
-                name: _plain(inner, False)
-                for name, inner in found[key].items()
-                if isinstance(inner, dict) and not (top and name in _TOP)
-            }
-    for key in ("items", "additionalProperties", "not"):
-        if isinstance(found.get(key), dict):
-            found[key] = _plain(found[key], False)
-    for key in ("allOf", "anyOf", "oneOf"):
-        if isinstance(found.get(key), list):
-            found[key] = [_plain(inner, False) for inner in found[key]]
-    if top and isinstance(found.get("required"), list):
-        found["required"] = [name for name in found["required"] if name not in _TOP]
-    found.pop("format", None)
-    return found
-
-
-def _cause(error: jsonschema_rs.ValidationError) -> Cause:
-    kind: Any = error.kind
-    path = ".".join(map(str, error.instance_path)) or "<nil>"
-    if kind.name == "required":
-        where = str(kind.property) if path == "<nil>" else f"{path}.{kind.property}"
-        return Cause("FieldValueRequired", "Required value", where)
-    if kind.name == "enum":
-        options = ", ".join(f'"{option}"' for option in kind.options)
-        message = f'Unsupported value: "{error.instance}": supported values: {options}'
-        return Cause("FieldValueNotSupported", message, path)
-    reason = "FieldValueTypeInvalid" if kind.name == "type" else "FieldValueInvalid"
-    shown = f'"{error.instance}"' if isinstance(error.instance, str | dict | list) else error.instance
-    return Cause(reason, f"Invalid value: {shown}: {error.message}", path)
