@@ -9,6 +9,7 @@ import os
 import re
 import socket
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import click
@@ -17,6 +18,7 @@ from gpuworkshop.errors import ExporterError, GpuFileError
 from gpuworkshop.exporter.backends.mix import BOOT
 from gpuworkshop.exporter.backends.replay import ReplayBackend
 from gpuworkshop.exporter.history import History
+from gpuworkshop.exporter.pods import PodResources, WithPods
 from gpuworkshop.exporter.rendering import Labels, Renderer
 from gpuworkshop.exporter.sampler import Sampler
 from gpuworkshop.exporter.schema import SCHEMAS
@@ -87,6 +89,13 @@ class _LabelType(click.ParamType[tuple[str, str]]):
     "--hostname", envvar="NODE_NAME", show_envvar=True, help="The node's name; default this machine's."
 )
 @click.option(
+    "--pod-resources-socket",
+    "kubelet",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="The kubelet's pod-resources socket, which then says which pods hold the GPUs.",
+)
+@click.option(
     "--backfill",
     nargs=2,
     type=float,
@@ -106,6 +115,7 @@ def exporter(
     schema: str,
     extended: bool,
     hostname: str | None,
+    kubelet: Path | None,
     backfill: tuple[float, float] | None,
     step: float | None,
     target: tuple[tuple[str, str], ...],
@@ -121,18 +131,25 @@ def exporter(
     backend = ReplayBackend(gpus, node)
     renderer = Renderer(SCHEMAS[schema], node, extended=extended)
     if backfill:
+        if kubelet:
+            raise click.UsageError("--pod-resources-socket tells the present only: it has no --backfill")
         span = _span(backfill, step or 1.0)
         _write(History(backend, backend, renderer.metrics, span), schema, node, list(target))
         return
     if step or target:
         raise click.UsageError("--step and --label belong to --backfill")
-    _serve(backend, renderer, listen, interval / 1000)
-
-
-def _serve(backend: ReplayBackend, renderer: Renderer, listen: Address, interval_s: float) -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    with Sampler(backend, backend, interval_s) as sampler:
+    with ExitStack() as stack:
+        sampler = stack.enter_context(_sampler(stack, backend, kubelet, interval / 1000))
         asyncio.run(serve(Pages(sampler, renderer), listen, _announce))
+
+
+def _sampler(stack: ExitStack, backend: ReplayBackend, kubelet: Path | None, interval_s: float) -> Sampler:
+    """A sampler of the GPUs, with the pods that the kubelet names if there is one."""
+    if kubelet is None:
+        return Sampler(backend, backend, interval_s)
+    mapping = stack.enter_context(PodResources(kubelet))
+    return Sampler(WithPods(backend, mapping), mapping, interval_s)
 
 
 def _announce(address: Address) -> None:

@@ -31,11 +31,16 @@ class Device:
 
 @dataclass(frozen=True)
 class Pod:
-    """One container of a pod that holds a GPU."""
+    """One container of a pod that holds a GPU; `vgpu` is the slot of a shared GPU, if that is told.
+
+    `uid` is the pod's, where it is known.
+    """
 
     namespace: str
     pod: str
     container: str
+    vgpu: str = ""
+    uid: str = ""
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ def labels(device: Device, pod: Pod | None, schema: Schema, hostname: str) -> La
     found += [(schema.hostname_label, hostname), (schema.driver_label, device.driver)]
     if pod:
         found += [("container", pod.container), ("namespace", pod.namespace), ("pod", pod.pod)]
+        found += [(name, value) for name, value in (("pod_uid", pod.uid), ("vgpu", pod.vgpu)) if value]
     return found
 
 

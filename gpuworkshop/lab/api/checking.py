@@ -25,7 +25,7 @@ def checked(
     if kind.message:
         strict.check_types(kind, obj)
         unknown = strict.unknown_fields(kind.message, obj)
-        obj = strict.pruned(kind.message, obj) if unknown else obj
+        obj = strict.pruned(kind.message, obj)
     else:
         schema = custom.schema(registry, kind)
         unknown = structural.unknown_fields(obj, schema) if schema else []

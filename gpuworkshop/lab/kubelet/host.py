@@ -12,6 +12,7 @@ from gpuworkshop.lab.api.kinds import ENDPOINTS
 from gpuworkshop.lab.api.objects import Object, timestamp
 from gpuworkshop.lab.api.problems import ApiError
 from gpuworkshop.lab.api.registry import Registry
+from gpuworkshop.lab.kubelet import places
 from gpuworkshop.lab.kubelet.addresses import Addresses
 from gpuworkshop.lab.kubelet.devices import Devices
 from gpuworkshop.lab.kubelet.filesystem import PodFolder
@@ -78,6 +79,11 @@ class Host:
     def gpu_file(self) -> Path:
         """What the node's exporter replays."""
         return self.lab.settings.state / "lab" / "nodes" / f"{self.name}.yaml"
+
+    @property
+    def pod_resources(self) -> Path:
+        """The node's pod-resources socket."""
+        return places.socket_of(self.lab.pods.parent, self.name)
 
     def event(self, about: Object, kind: str, reason: str, message: str) -> None:
         """Record an Event of this kubelet's."""

@@ -19,7 +19,10 @@ from gpuworkshop.settings import Settings
 
 @dataclass(frozen=True)
 class Situation:
-    """What a rule knows of a container; paths in `command`, `args` and `env` are this machine's already."""
+    """What a rule knows of a container; paths in `command`, `args` and `env` are this machine's already.
+
+    `pod_resources` is the socket on which the node's kubelet says which container holds which GPU.
+    """
 
     container: Mapping[str, Any]
     command: Sequence[str]
@@ -29,6 +32,7 @@ class Situation:
     address: str
     node: str
     gpu_file: Path
+    pod_resources: Path
     settings: Settings
     api: str
     rewritten: Callable[[str], str]
@@ -52,7 +56,7 @@ async def exporter(at: Situation) -> Launch:
     interval = _option(at.args, "-c", "--collect-interval") or at.env.get("DCGM_EXPORTER_INTERVAL") or "1000"
     command = [sys.executable, "-P", "-m", "gpuworkshop", "exporter", "--gpus", str(at.gpu_file)]
     command += ["--hostname", at.node, "--listen", f"{at.address}:{listen.rpartition(':')[2]}"]
-    return Launch([*command, "--interval", interval])
+    return Launch([*command, "--interval", interval, "--pod-resources-socket", str(at.pod_resources)])
 
 
 async def python(at: Situation) -> Launch:

