@@ -74,9 +74,11 @@ def serving(gpus: Path, *options: str) -> Iterator[Exporter]:
     ) as process:
         try:
             assert process.stdout
-            line = process.stdout.readline()
-            found = re.search(r"http://\S+:\d+", line)
-            assert found, line + process.stdout.read()
+            said = ""
+            while not (found := re.search(r"http://\S+:\d+", said)):  # a warning may come first
+                line = process.stdout.readline()
+                assert line, said
+                said += line
             yield Exporter(process, found[0])
         finally:
             process.terminate()

@@ -294,6 +294,7 @@ def test_a_stubborn_service_and_its_family_end_too(world: World) -> None:
 def test_status_before_anything_ran(world: World) -> None:
     services = groups.status(world.settings)
     assert {(service.name, service.state) for service in services} == {
+        ("cluster", "stopped"),
         ("jupyterlab", "stopped"),
         ("prometheus", "stopped"),
     }

@@ -109,4 +109,3 @@ def _addresses() -> Iterator[str]:
     """Random addresses of the services' network; the first ones are kept for the cluster's own."""
     while True:
         yield str(SERVICE_NETWORK[256 + secrets.randbelow(SERVICE_NETWORK.num_addresses - 512)])
-

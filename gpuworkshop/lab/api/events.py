@@ -27,8 +27,8 @@ class Recorder:
     def record(self, about: Object, kind: str, reason: str, message: str, component: str, host: str) -> None:
         """Record it; while a namespace goes, nothing can be recorded there, which is no error."""
         self._sweep()
-        key = (about["kind"], namespace_of(about), meta(about).get("uid", name_of(about)))
-        key = (*key, reason, message, component, host)
+        identity = (about["kind"], namespace_of(about), meta(about).get("uid", name_of(about)))
+        key = (*identity, reason, message, component, host)
         known = self._known.get(key)
         if known is None or self._registry.modify(EVENT, *known, self._again) is None:
             try:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from aiohttp import web
 
@@ -16,12 +16,13 @@ from gpuworkshop.lab.api.objects import Object, copy_of, is_deleted, meta
 from gpuworkshop.lab.api.patching import json_patch, merge_patch
 from gpuworkshop.lab.api.paths import Address
 from gpuworkshop.lab.api.registry import Registry
-from gpuworkshop.lab.api.resources import deletion_options, how, method_not_allowed
+from gpuworkshop.lab.api.resources import how, method_not_allowed
 from gpuworkshop.lab.api.runtime import Runtime
 from gpuworkshop.lab.api.streams import execution, logs, portforward, proxying
 
 # Refuses, by an ApiError, the eviction of a pod that its disruption budget does not allow.
 CheckEviction = Callable[[Registry, Object], None]
+Handler = Callable[["Subresources", web.Request, Address], Awaitable[web.StreamResponse]]
 
 
 @dataclass(frozen=True)
@@ -159,7 +160,7 @@ class Subresources:
     def _pod(self, address: Address) -> Object:
         return self.registry.get(POD, address.namespace, address.name)
 
-    _handlers = {
+    _handlers: ClassVar[Mapping[str, Handler]] = {
         "scale": _scale,
         "eviction": _evict,
         "token": _token,

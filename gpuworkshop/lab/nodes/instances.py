@@ -1,4 +1,4 @@
-"""EC2 instance types: what a machine of each has, read from `instances.toml` beside this file."""
+"""EC2 instance types and their GPUs: what a machine of each has, from the tables beside this file."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 from gpuworkshop.errors import ClusterConfigError
 
 
 @dataclass(frozen=True)
 class InstanceType:
-    """A type of machine; `gpu_model` is "" for one without GPUs, `pods` how many pods it may run."""
+    """A type of machine; `gpu_model` is "" for one without GPUs, `pods` how many pods EKS lets it run."""
 
     name: str
     cpus: int
@@ -24,11 +25,22 @@ class InstanceType:
     pods: int
 
 
+@dataclass(frozen=True)
+class GpuModel:
+    """A model of GPU, as GPU feature discovery describes it; `memory` in MiB, `compute` such as "9.0"."""
+
+    product: str
+    family: str
+    compute: str
+    memory: int
+    mig: bool
+
+
 def find(name: str) -> InstanceType:
     """The instance type of that name. Raises ClusterConfigError with near names."""
-    if (found := _table().get(name)) is not None:
+    if (found := _types().get(name)) is not None:
         return found
-    near = get_close_matches(name, _table(), n=3) or ["g5.2xlarge", "p5en.48xlarge", "m5.xlarge"]
+    near = get_close_matches(name, _types(), n=3) or ["g5.2xlarge", "p5en.48xlarge", "m5.xlarge"]
     raise ClusterConfigError(
         f"the lab does not know the instance type {name!r}",
         step="reading the cluster configuration",
@@ -37,17 +49,20 @@ def find(name: str) -> InstanceType:
 
 
 @cache
-def _table() -> Mapping[str, InstanceType]:
-    text = files(__package__).joinpath("instances.toml").read_text(encoding="utf-8")
+def gpu_models() -> Mapping[str, GpuModel]:
+    """Every model that an instance type has, by its short name."""
+    return {name: GpuModel(**about) for name, about in _read("gpus.toml").items()}
+
+
+@cache
+def _types() -> Mapping[str, InstanceType]:
     found = {}
-    for family, about in tomllib.loads(text).items():
-        for size, cpus, memory, gpus in about["sizes"]:
+    for family, about in _read("instances.toml").items():
+        for size, cpus, memory, gpus, pods in about["sizes"]:
             name = f"{family}.{size}"
-            model = about.get("model", "") if gpus else ""
-            found[name] = InstanceType(name, cpus, float(memory), gpus, model, _pods(cpus))
+            found[name] = InstanceType(name, cpus, float(memory), gpus, about.get("model", ""), pods)
     return found
 
 
-def _pods(cpus: int) -> int:
-    """How many pods EKS lets a node run: a limit by network interfaces, told here by the number of CPUs."""
-    return {2: 29, 4: 58, 8: 58}.get(cpus, 234)
+def _read(name: str) -> dict[str, Any]:
+    return tomllib.loads(files(__package__).joinpath(name).read_text(encoding="utf-8"))

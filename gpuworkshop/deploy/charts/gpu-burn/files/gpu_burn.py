@@ -5,6 +5,8 @@ runtime puts into each container that has a GPU. The load is fp32 arithmetic in 
 multiprocessor busy, and reaches neither tensor cores nor memory.
 """
 
+from __future__ import annotations
+
 import ctypes
 import os
 import signal
@@ -54,7 +56,7 @@ LAUNCH_S = 0.05
 class Gpu:
     """The first GPU of this container."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         try:
             self.cuda = ctypes.CDLL("libcuda.so.1")
         except OSError:
@@ -74,13 +76,13 @@ class Gpu:
         self.blocks = BLOCKS_EACH * count.value
         self.rounds = 100_000
 
-    def call(self, name, *arguments):
+    def call(self, name: str, *arguments: object) -> None:
         """Call the driver; its error ends the program."""
         code = getattr(self.cuda, name)(*arguments)
         if code:
             sys.exit(f"{name} failed with CUDA error {code}")
 
-    def launch(self):
+    def launch(self) -> None:
         """Run the kernel once; the next run is made about LAUNCH_S long."""
         rounds = ctypes.c_uint32(self.rounds)
         arguments = (ctypes.c_void_p * 2)(
@@ -97,24 +99,24 @@ class Gpu:
 class SimulatedGpu:
     """In the rehearsal lab there is no GPU: the node replays the load that the pod's annotation names."""
 
-    def __init__(self, end):
+    def __init__(self, end: threading.Event) -> None:
         self.end = end
 
-    def launch(self):
+    def launch(self) -> None:
         """Take the time that a kernel would."""
         self.end.wait(LAUNCH_S)
 
 
-def main():
+def main() -> None:
     """Load and rest, on the absolute clock, until SIGTERM."""
-    on, off = (float(word) for word in (sys.argv[1:] + ["20", "20"])[:2])
+    on, off = (float(word) for word in [*sys.argv[1:], "20", "20"][:2])
     if not (on > 0 and off >= 0):
         sys.exit("usage: gpu_burn.py ON OFF, both in seconds")
     end = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: end.set())
     simulated = os.environ.get("GPUWORKSHOP_SIMULATED_GPU") == "1"
-    gpu = SimulatedGpu(end) if simulated else Gpu()
+    gpu: SimulatedGpu | Gpu = SimulatedGpu(end) if simulated else Gpu()
     print(f"{on:g} s on, {off:g} s off" + (" (simulated: no GPU is used)" if simulated else ""), flush=True)
     while not end.is_set():
         phase = time.time() % (on + off)
