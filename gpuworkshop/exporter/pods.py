@@ -53,6 +53,7 @@ class PodResources:
         self._fault = ""
         self._last: tuple[float, Holders] | None = None
         self._channel: grpc.Channel | None = None
+        self._list: Any = None  # the call on that channel
         self._asked, self._stopped = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="pod-resources", daemon=True)
 
@@ -121,8 +122,8 @@ class PodResources:
 
         if self._channel is None:
             self._channel = _open(self._socket)
-        request = podresources.ListPodResourcesRequest()
-        return podresources.Client(self._channel).list(request, timeout=DEADLINE_S)
+            self._list = podresources.Client(self._channel).list
+        return self._list(podresources.ListPodResourcesRequest(), timeout=DEADLINE_S)
 
     def _drop(self) -> None:
         channel, self._channel = self._channel, None
