@@ -1,1 +1,1 @@
-"""What is put on a cluster, and how: manifests, charts, cluster configurations, and runners for kubectl."""
+"""What is put on a cluster, and how: manifests, charts, cluster configurations, runners of the clients."""

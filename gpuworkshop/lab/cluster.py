@@ -28,7 +28,7 @@ from gpuworkshop.lab.controllers import all_controllers, disruptions, limits, qu
 from gpuworkshop.lab.controllers.loop import run_controllers
 from gpuworkshop.lab.kubelet.manager import Kubelets
 from gpuworkshop.lab.nodes import instances
-from gpuworkshop.lab.nodes.operator import GpuOperatorController
+from gpuworkshop.lab.nodes.controllers import node_controllers
 from gpuworkshop.processes.ports import Subnet
 from gpuworkshop.settings import Settings
 
@@ -57,7 +57,7 @@ async def run(settings: Settings, access: Access, subnet: Subnet) -> None:
     begin(registry, access.server)
     version = f"v{versions.kubernetes()}"
     kubelets = Kubelets(registry, settings, subnet, instances.find, tokens, version)
-    controllers = [*all_controllers(tokens, pki.ca_pem), GpuOperatorController()]
+    controllers = [*all_controllers(tokens, pki.ca_pem), *node_controllers()]
     authorizer = Authorizer(registry)
     server = ApiServer(
         registry,

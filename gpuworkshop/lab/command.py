@@ -38,7 +38,8 @@ def down() -> None:
     """End the cluster's processes; its objects and all stored samples stay."""
     from gpuworkshop.lab.stage import Lab
 
-    Lab(settings_module.load()).down()
+    ended = Lab(settings_module.load()).down()
+    click.echo(f"{ended} processes ended; gpuworkshop lab up goes on with all that was there")
 
 
 @lab.command()
@@ -50,7 +51,7 @@ def status() -> None:
     services = stage.status()
     for service in services:
         click.echo(f"{service.name:24} {service.state:11} {service.url or '':28} {service.detail}".rstrip())
-    if all(service.state == "healthy" for service in services):
+    if any(service.name == "cluster" and service.state == "healthy" for service in services):
         click.echo(stage.kubectl.run("get", "nodes", "-L", "node.kubernetes.io/instance-type"))
 
 
@@ -60,12 +61,21 @@ def reset() -> None:
     from gpuworkshop.lab.stage import Lab
 
     Lab(settings_module.load()).reset()
+    click.echo("nothing is left of the cluster; gpuworkshop lab up starts a new one")
 
 
 @lab.command()
-@click.option("-f", "--config-file", type=FILE, help="An eksctl ClusterConfig; default the lab's own.")
+@click.option(
+    "-f",
+    "--config-file",
+    type=FILE,
+    help="An eksctl ClusterConfig; default that of last time.",
+)
 def create(config_file: Path | None) -> None:
-    """Make the nodes of an eksctl ClusterConfig, and wait until they are ready."""
+    """Make the nodes of an eksctl ClusterConfig, and wait until they are ready.
+
+    The lab is one cluster: nodes of another configuration are deleted.
+    """
     from gpuworkshop.lab.stage import Lab
 
     click.echo(Lab(settings_module.load()).create(config_file))
@@ -75,7 +85,7 @@ def create(config_file: Path | None) -> None:
 @click.option("--nodegroup", required=True, help="The node group's name.")
 @click.option("--nodes", type=click.IntRange(0), required=True, help="How many nodes it is to have.")
 def scale(nodegroup: str, nodes: int) -> None:
-    """Give a node group another number of nodes."""
+    """Give a node group another number of nodes, and wait until they are ready."""
     from gpuworkshop.lab.stage import Lab
 
     click.echo(Lab(settings_module.load()).scale(nodegroup, nodes))

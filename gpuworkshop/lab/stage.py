@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from gpuworkshop.deploy import clusters, manifests
 from gpuworkshop.deploy.kubectl import Kubectl
 from gpuworkshop.errors import LabNotRunning, PrometheusError
 from gpuworkshop.lab import cluster_access, services
 from gpuworkshop.lab.nodes import cluster_config
+from gpuworkshop.lab.nodes.cluster_config import GROUP_LABEL, ClusterConfig
 from gpuworkshop.lab.prometheus import backfill
 from gpuworkshop.lab.simulation import SimulatedNode
 from gpuworkshop.processes import groups
 from gpuworkshop.processes.groups import ServiceStatus
+from gpuworkshop.processes.state import replace_file
 from gpuworkshop.processes.tools import find_or_fetch
 from gpuworkshop.settings import Settings
 
@@ -24,7 +27,15 @@ GROUP = "lab"
 LEAD_S = 20.0  # Prometheus starts, and acts on what it discovers after 5 s
 START_TIMEOUT_S = 120.0  # the first start may fetch Prometheus
 NODES_READY_S = 60
-NODE_GROUP = "eks.amazonaws.com/nodegroup"
+CONFIG_FILE = "cluster-config.yaml"
+SIMULATED = "gpuworkshop.io/simulated=true"
+# What tells nodes of one configuration from those of another, or of the same one before it was edited.
+KIND_OF_NODE = (
+    "alpha.eksctl.io/cluster-name",
+    "topology.kubernetes.io/region",
+    GROUP_LABEL,
+    "node.kubernetes.io/instance-type",
+)
 
 
 class Lab:
@@ -46,9 +57,9 @@ class Lab:
             self.create()
         return started
 
-    def down(self) -> None:
-        """End the lab's processes. The cluster's objects, and all stored samples, stay."""
-        groups.stop_group(GROUP, self.settings)
+    def down(self) -> int:
+        """End the lab's processes; their number. The cluster's objects, and all stored samples, stay."""
+        return groups.stop_group(GROUP, self.settings)
 
     def reset(self) -> None:
         """End the lab, and forget everything of it."""
@@ -67,7 +78,9 @@ class Lab:
 
     @property
     def kubectl(self) -> Kubectl:
-        """kubectl on the cluster."""
+        """kubectl on the cluster. Raises LabNotRunning for a lab that was never up."""
+        if not self.kubeconfig.exists():
+            raise _not_running("the lab's cluster was never started", "looking for the cluster")
         return Kubectl(find_or_fetch("kubectl", self.settings), self.kubeconfig)
 
     @property
@@ -76,11 +89,7 @@ class Lab:
         for status in self.status():
             if status.name == "prometheus" and status.url and status.state != "stopped":
                 return status.url
-        raise LabNotRunning(
-            "the lab's Prometheus is not running",
-            step="looking for the lab",
-            todo="type ./run.sh in a terminal, or run ws.step('lab').apply() here",
-        )
+        raise _not_running("the lab's Prometheus is not running", "looking for the lab")
 
     @property
     def charts_url(self) -> str:
@@ -88,41 +97,53 @@ class Lab:
         for status in self.status():
             if status.name == "cluster" and status.health_url and status.state != "stopped":
                 return status.health_url.removesuffix("/healthz")
-        raise LabNotRunning(
-            "the lab's cluster is not running",
-            step="looking for the charts",
-            todo="type ./run.sh in a terminal, or gpuworkshop lab up",
-        )
+        raise _not_running("the lab's cluster is not running", "looking for the charts")
 
     def create(self, config_file: Path | None = None) -> str:
-        """Make the nodes of an eksctl ClusterConfig (default: the lab's own), with what EKS puts on them.
+        """Make the nodes of an eksctl ClusterConfig (default: the one that the lab has) ready, as EKS does.
 
-        Nodes that are there already stay. Returns what kubectl says.
+        The lab is one cluster: nodes of another configuration go. Those of this one that are there stay, and
+        so does their number, if a group was scaled up. Returns what kubectl says.
         """
-        config = cluster_config.read(config_file or clusters.path("lab"))
+        path = config_file or self.cluster_config
+        config = cluster_config.read(path)
         nodes = cluster_config.node_objects(config)
+        said = self._delete_nodes(self._foreign(config))
         equipment = ("eks-addons", "device-plugin", "dcgm-exporter")
-        said = self.kubectl.apply([*nodes, *(each for name in equipment for each in manifests.load(name))])
-        self.kubectl.wait("node", "--all", condition="Ready", timeout_s=NODES_READY_S)
-        shutil.copyfile(config_file or clusters.path("lab"), self._folder.path / "cluster-config.yaml")
+        said += self.kubectl.apply([*nodes, *(each for name in equipment for each in manifests.load(name))])
+        replace_file(self._folder.path / CONFIG_FILE, path.read_text(encoding="utf-8"))
+        self._await_ready(map(_name, nodes))
         return said
 
     def scale(self, node_group: str, count: int) -> str:
-        """Give a node group another number of nodes; what kubectl says."""
+        """Give a node group another number of nodes, and wait until they are ready; what kubectl says."""
         config = cluster_config.read(self.cluster_config)
-        wanted = cluster_config.node_objects(config, {node_group: count}, only=node_group)
-        names = {node["metadata"]["name"] for node in wanted}
-        there = self.kubectl.get("nodes", "-l", f"{NODE_GROUP}={node_group}")
-        said = self.kubectl.apply(wanted) if wanted else ""
-        for node in there:
-            if node["metadata"]["name"] not in names:
-                said += self.kubectl.delete("node", node["metadata"]["name"])
+        nodes = cluster_config.node_objects(config, {node_group: count}, only=node_group)
+        wanted = {_name(node): node for node in nodes}
+        there = {_name(node) for node in self.kubectl.get("nodes", "-l", f"{GROUP_LABEL}={node_group}")}
+        missing = [node for name, node in wanted.items() if name not in there]
+        said = self.kubectl.apply(missing) if missing else ""
+        said += self._delete_nodes(sorted(there - wanted.keys()))
+        self._await_ready(wanted)
         return said
+
+    def _foreign(self, config: ClusterConfig) -> list[str]:
+        """The simulated nodes that are not as this configuration would have them."""
+        own = {(config.name, config.region, group.name, group.instance_type) for group in config.groups}
+        nodes = self.kubectl.get("nodes", "-l", SIMULATED)
+        return [_name(n) for n in nodes if tuple(map(n["metadata"]["labels"].get, KIND_OF_NODE)) not in own]
+
+    def _delete_nodes(self, names: Sequence[str]) -> str:
+        return self.kubectl.delete("node", *names) if names else ""
+
+    def _await_ready(self, names: Iterable[str]) -> None:
+        if names := list(names):
+            self.kubectl.wait("node", *names, condition="Ready", timeout_s=NODES_READY_S)
 
     @property
     def cluster_config(self) -> Path:
         """The ClusterConfig whose nodes the cluster has; the lab's own before any was made."""
-        made = self._folder.path / "cluster-config.yaml"
+        made = self._folder.path / CONFIG_FILE
         return made if made.exists() else clusters.path("lab")
 
     def nodes(self) -> list[SimulatedNode]:
@@ -158,3 +179,12 @@ class Lab:
                     if newest.size and newest.max() > since:
                         return
                 time.sleep(0.2)
+
+
+def _name(node: Mapping[str, Any]) -> str:
+    return str(node["metadata"]["name"])
+
+
+def _not_running(seen: str, step: str) -> LabNotRunning:
+    todo = "type ./run.sh or gpuworkshop lab up in a terminal, or run ws.step('lab').apply() in a notebook"
+    return LabNotRunning(seen, step=step, todo=todo)

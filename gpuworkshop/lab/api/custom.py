@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from gpuworkshop.lab.api.kinds import CRD, Kind, KindTable
-from gpuworkshop.lab.api.objects import Object, timestamp
+from gpuworkshop.lab.api.kinds import BUILT_IN, CRD, Kind, KindTable
+from gpuworkshop.lab.api.objects import Object, name_of, timestamp
 from gpuworkshop.lab.api.problems import Cause
 from gpuworkshop.lab.api.wire import structural
 
 if TYPE_CHECKING:
     from gpuworkshop.lab.api.registry import Registry
 
+_BUILT_IN = frozenset(kind.resource for kind in BUILT_IN)
+
 
 def served(crd: Object) -> list[Kind]:
-    """The kinds of a CRD, one a version that is served."""
+    """The kinds of a CRD, one a version that is served; none where a built-in kind has that name."""
     spec = crd["spec"]
+    if name_of(crd) in _BUILT_IN:
+        return []
     return [_kind(spec, version) for version in spec.get("versions") or [] if version.get("served")]
 
 
@@ -36,9 +40,8 @@ def _kind(spec: dict[str, Any], version: dict[str, Any]) -> Kind:
 
 def serve(kinds: KindTable, crd: Object) -> None:
     """Serve the kinds of a CRD as it is now, and no longer those that it had before."""
-    spec = crd["spec"]
     for kind in list(kinds):
-        if (kind.group, kind.plural) == (spec["group"], spec["names"]["plural"]):
+        if kind.resource == name_of(crd) and kind.resource not in _BUILT_IN:
             kinds.discard(kind)
     for kind in served(crd):
         kinds.add(kind)
@@ -94,6 +97,6 @@ def validate(registry: Registry, kind: Kind, obj: Object) -> list[Cause]:
 
 
 def _version(registry: Registry, kind: Kind) -> dict[str, Any] | None:
-    if kind.message or (crd := registry.find(CRD, "", kind.resource)) is None:
+    if kind.resource in _BUILT_IN or (crd := registry.find(CRD, "", kind.resource)) is None:
         return None
     return next((v for v in crd["spec"]["versions"] if v["name"] == kind.version), None)

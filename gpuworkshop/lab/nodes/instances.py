@@ -40,12 +40,17 @@ def find(name: str) -> InstanceType:
     """The instance type of that name. Raises ClusterConfigError with near names."""
     if (found := _types().get(name)) is not None:
         return found
-    near = get_close_matches(name, _types(), n=3) or ["g5.2xlarge", "p5en.48xlarge", "m5.xlarge"]
+    near = get_close_matches(name, names(), n=3) or ["g5.2xlarge", "p5en.48xlarge", "m5.xlarge"]
     raise ClusterConfigError(
         f"the lab does not know the instance type {name!r}",
         step="reading the cluster configuration",
         todo=f"take one that it knows, such as {', '.join(near)}",
     )
+
+
+def names() -> list[str]:
+    """Every instance type that the lab knows."""
+    return list(_types())
 
 
 @cache

@@ -1,8 +1,8 @@
 """What NVIDIA's GPU Operator, and what comes with it, does to nodes: labels.
 
-Node Feature Discovery says that there is an NVIDIA card, the operator then what is to run on the node, and GPU
-Feature Discovery which GPUs it has. In the lab their work is done here, while pods of them run; as for real,
-labels stay when the pods go. The operator's DaemonSets select nodes by these labels.
+Node Feature Discovery says that there is an NVIDIA card, the operator then what is to run on the node, and
+GPU Feature Discovery which GPUs it has. In the lab their work is done here, while pods of them run; as for
+real, labels stay when the pods go. The operator's DaemonSets select nodes by these labels.
 """
 
 from __future__ import annotations
@@ -85,9 +85,11 @@ def _labels(registry: Registry, node: Object, machine: InstanceType) -> dict[str
     labels: dict[str, str] = {}
     if any(_has_image(pod, NODE_FEATURES) for pod in here):
         labels |= _node_features(machine)
+    if not machine.gpus:
+        return labels
     if CARD in {**labels_of(node), **labels} and any(_has_image(pod, OPERATOR) for pod in pods):
         labels |= _operands(machine)
-    if machine.gpus and (found := next((pod for pod in here if _has_image(pod, GPU_FEATURES)), None)):
+    if (found := next((pod for pod in here if _has_image(pod, GPU_FEATURES)), None)) is not None:
         labels |= _gpu_features(machine, sharing.replicas(registry, found, node))
     return labels
 

@@ -107,11 +107,20 @@ class SimulatedGpu:
         self.end.wait(LAUNCH_S)
 
 
+def seconds(words: list[str]) -> tuple[float, float]:
+    """How long to load, and how long to rest."""
+    try:
+        on, off = map(float, words or ["20", "20"])
+    except ValueError:
+        on, off = 0.0, 0.0
+    if not (0 < on < float("inf") and 0 <= off < float("inf")):
+        sys.exit("usage: gpu_burn.py ON OFF, both in seconds, such as 20 20")
+    return on, off
+
+
 def main() -> None:
     """Load and rest, on the absolute clock, until SIGTERM."""
-    on, off = (float(word) for word in [*sys.argv[1:], "20", "20"][:2])
-    if not (on > 0 and off >= 0):
-        sys.exit("usage: gpu_burn.py ON OFF, both in seconds")
+    on, off = seconds(sys.argv[1:])
     end = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: end.set())
@@ -119,14 +128,15 @@ def main() -> None:
     gpu: SimulatedGpu | Gpu = SimulatedGpu(end) if simulated else Gpu()
     print(f"{on:g} s on, {off:g} s off" + (" (simulated: no GPU is used)" if simulated else ""), flush=True)
     while not end.is_set():
-        phase = time.time() % (on + off)
+        now = time.time()
+        phase, clock = now % (on + off), time.strftime("%H:%M:%S", time.localtime(now))
         if phase < on:
-            print(time.strftime("%H:%M:%S on"), flush=True)
+            print(clock, "on", flush=True)
             until = time.monotonic() + on - phase
             while time.monotonic() < until and not end.is_set():
                 gpu.launch()
         else:
-            print(time.strftime("%H:%M:%S off"), flush=True)
+            print(clock, "off", flush=True)
             end.wait(on + off - phase)
 
 

@@ -1,13 +1,13 @@
-{{- /* A DaemonSet of the operator: name, image, container, and what more the container has. */ -}}
-{{- define "lab.daemonset" -}}
+{{- /* How far all DaemonSets of the operator are alike: name, account, and the label that picks their nodes.
+       What follows it are the containers, indented by 6. */ -}}
+{{- define "operand.daemonset" -}}
 apiVersion: apps/v1
 kind: DaemonSet
 metadata:
   name: {{ .name }}
-  namespace: {{ .namespace }}
   labels:
     app: {{ .name }}
-    app.kubernetes.io/managed-by: gpu-operator
+    app.kubernetes.io/part-of: gpu-operator
 spec:
   selector:
     matchLabels:
@@ -17,6 +17,7 @@ spec:
       labels:
         app: {{ .name }}
         app.kubernetes.io/managed-by: gpu-operator
+        app.kubernetes.io/part-of: gpu-operator
     spec:
       priorityClassName: system-node-critical
       serviceAccountName: {{ .account }}
@@ -26,10 +27,18 @@ spec:
         - key: nvidia.com/gpu
           operator: Exists
           effect: NoSchedule
-      containers:
-{{ .containers | indent 8 }}
-{{- with .volumes }}
-      volumes:
-{{ . | indent 8 }}
 {{- end }}
-{{- end -}}
+
+{{- define "operand.account" -}}
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: {{ . }}
+  labels:
+    app.kubernetes.io/part-of: gpu-operator
+{{- end }}
+
+{{- define "nfd.labels" -}}
+app.kubernetes.io/name: node-feature-discovery
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
