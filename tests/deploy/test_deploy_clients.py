@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from pathlib import Path
 
@@ -15,7 +16,6 @@ from gpuworkshop.errors import DeployError, KubectlError
 
 # Writes down how it was called, and answers as the test says.
 STAND_IN = """\
-#!{python}
 import json, os, sys
 stdin = sys.stdin.read()
 env = {{key: value for key, value in os.environ.items() if key.startswith(("KUBECONFIG", "HELM_"))}}
@@ -33,8 +33,10 @@ class StandIn:
     def __init__(self, folder: Path, out: str = "", err: str = "", code: int = 0) -> None:
         self.path, self._record = folder / "client", folder / "record.json"
         record = str(self._record)
-        text = STAND_IN.format(python=sys.executable, record=record, out=out, err=err, code=code)
-        self.path.write_text(text)
+        program = folder / "client.py"
+        program.write_text(STAND_IN.format(record=record, out=out, err=err, code=code))
+        # Python's own path may have a space, which no #! line takes.
+        self.path.write_text(f'#!/bin/sh\nexec {shlex.join([sys.executable, str(program)])} "$@"\n')
         self.path.chmod(0o700)
 
     @property

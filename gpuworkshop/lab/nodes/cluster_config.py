@@ -87,7 +87,9 @@ def node_objects(
 
 def _node(config: ClusterConfig, group: NodeGroup, octet: int, index: int) -> Node:
     machine = instances.find(group.instance_type)
-    name = f"ip-192-168-{octet}-{10 + index}.{config.region}.compute.internal"
+    # AWS's oldest region has a domain of its own.
+    domain = "ec2.internal" if config.region == "us-east-1" else f"{config.region}.compute.internal"
+    name = f"ip-192-168-{octet}-{10 + index}.{domain}"
     zones = group.zones or config.zones
     zone = zones[index % len(zones)]
     labels = {

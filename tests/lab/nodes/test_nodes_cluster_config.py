@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tomllib
 from importlib.resources import files
 from pathlib import Path
@@ -57,6 +58,12 @@ def test_the_walkthroughs_own_file() -> None:
     sys, gpu = config.groups
     assert (sys.name, sys.instance_type, sys.count) == ("sys", "m5.xlarge", 1)
     assert (gpu.instance_type, gpu.count, gpu.least, gpu.most) == ("g5.2xlarge", 1, 0, 10)
+
+
+def test_nodes_of_the_oldest_region_have_its_domain() -> None:
+    found = names(node_objects(cluster_config.read(BLOG)))
+    assert len(found) == 2
+    assert all(re.fullmatch(r"ip-192-168-\d+-\d+\.ec2\.internal", name) for name in found)
 
 
 @pytest.mark.parametrize(("name", "models"), [("lab", ["p5en.48xlarge"]), ("walkthrough", ["g5.2xlarge"])])
