@@ -26,6 +26,7 @@ WorkshopError
 ├── LiveError                a live plot cannot be made as asked
 ├── DeployError
 │   ├── KubectlError          kubectl said no; its own words
+│   ├── HelmError             the same of helm
 │   └── ClusterConfigError    an eksctl ClusterConfig that makes no sense; says where
 ├── LabError
 │   └── LabNotRunning
@@ -179,6 +180,10 @@ class DeployError(WorkshopError):
 
 class KubectlError(DeployError):
     """kubectl failed; `seen` has its own words."""
+
+
+class HelmError(DeployError):
+    """helm failed; `seen` has its own words."""
 
 
 class ClusterConfigError(DeployError):

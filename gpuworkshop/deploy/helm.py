@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from gpuworkshop.deploy.clients import LIMIT_S, Client
+from gpuworkshop.errors import HelmError
 
 READY_S = 300
 
@@ -21,6 +22,7 @@ class Helm(Client):
 
     home: Path
     name = "helm"
+    error = HelmError
 
     def environment(self) -> Mapping[str, str]:
         """Where the cluster is, and helm's own folders."""

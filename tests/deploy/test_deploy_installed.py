@@ -118,19 +118,6 @@ def test_gpu_burn_comes_from_the_repository_and_holds_a_gpu(helm: Helm, kubectl:
         assert helm.releases("burning") == []
 
 
-@pytest.mark.parametrize(
-    ("name", "part", "count"), [("three-pods", "three-pods", 3), ("gpu-burn", "gpu-burn", 1)]
-)
-def test_the_loads_of_the_workshop_run(kubectl: Kubectl, name: str, part: str, count: int) -> None:
-    selector = f"app.kubernetes.io/part-of={part}"
-    kubectl.apply(manifests.load(name))
-    kubectl.wait("pods", "-A", "-l", selector, condition="Ready", timeout_s=int(LIMIT_S))
-    running = kubectl.get("pods", "-A", "-l", selector)
-    assert len(running) == count
-    assert "serverside-applied" in kubectl.apply(manifests.load(name)), "it can be applied again"
-    kubectl.delete_manifests(manifests.load(name))
-
-
 @pytest.mark.parametrize("name", ["eks-addons", "device-plugin", "dcgm-exporter", "three-pods", "gpu-burn"])
 def test_every_manifest_is_strictly_valid(kubectl: Kubectl, name: str) -> None:
     said = kubectl.run("create", "--dry-run=client", "--validate=strict", "-f", str(manifests.path(name)))

@@ -87,8 +87,9 @@ def test_when_caught_up_every_pod_can_be_queried_and_stays_so(ws: Workshop) -> N
     ws.step("gpu-burn").reset()
     ws.step("gpu-burn").apply()
     ws.target.backfill(ws.target.pods_on_gpus(), 60)
+    running = "|".join(pod.name for pod in ws.target.pods_on_gpus())
     for _ in range(30):
-        assert ws.prometheus.latest('DCGM_FI_DEV_GPU_UTIL{pod!=""}').shape[1] == 4
+        assert ws.prometheus.latest(f'DCGM_FI_DEV_GPU_UTIL{{pod=~"{running}"}}').shape[1] == 4
         assert ws.health().ok
         time.sleep(0.3)  # what was back-filled alone would go stale in this time
 
@@ -122,7 +123,8 @@ def test_the_wave_read_back_live_over_three_periods(ws: Workshop) -> None:
     begun = time.time()
     while time.time() < begun + 165:
         time.sleep(5)  # three whole periods, and no part of them made up
-    live = ws.prometheus.range(f"DCGM_FI_DEV_GPU_UTIL{WAVE}", begun + 2, time.time(), 1.0)
+    (pod,) = [pod.name for pod in ws.target.pods_on_gpus() if pod.name.startswith("gpu-burn-")]
+    live = ws.prometheus.range(f'DCGM_FI_DEV_GPU_UTIL{{pod="{pod}"}}', begun + 2, time.time(), 1.0)
     measured = waves.measure(live.iloc[:, 0])
     assert measured.cycles >= 3
     assert measured.period_s == pytest.approx(40, abs=1)

@@ -120,10 +120,18 @@ class ContainerWorker:
         if not self.record.running:  # else it has gone on while the lab was away
             self._begin(PAUSED)
         self.probed(started=True, ready=True)
+        if self._ends_by_itself():
+            return self._ended(0, "Completed")
         await self._stopping.wait()
         if self._owner.folder.path.exists():  # somebody has run commands in it
             self._kill_rest()
         return self._ended(0, "Completed")
+
+    def _ends_by_itself(self) -> bool:
+        """Whether others wait for its end, as for that of an init container; a sidecar is none."""
+        inits = self._owner.pod["spec"].get("initContainers") or []
+        waited_for = {each["name"] for each in inits if each.get("restartPolicy") != "Always"}
+        return self.name in waited_for
 
     async def _run(self, launch: images.Launch, setting: Setting) -> int:
         setting = self.setting = replace(setting, launch=launch)

@@ -126,6 +126,16 @@ def test_init_containers_run_in_order_before_the_others() -> None:
     in_lab(test)
 
 
+def test_an_init_container_that_is_not_run_ends_at_once() -> None:
+    async def test(lab: KubeletLab) -> None:
+        lab.pod("app", pause(), initContainers=[pause(name="setup")])
+        pod = await lab.ready("app")
+        (status,) = pod["status"]["initContainerStatuses"]
+        assert status["state"]["terminated"]["exitCode"] == 0
+
+    in_lab(test)
+
+
 def test_failed_init_container_fails_the_pod() -> None:
     async def test(lab: KubeletLab) -> None:
         lab.pod("app", pause(), initContainers=[shell("exit 1", name="init")], restartPolicy="Never")

@@ -1,0 +1,1 @@
+"""The machine's own GPUs, read by NVIDIA's management library (NVML)."""
