@@ -10,14 +10,17 @@ import re
 import socket
 import sys
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import click
 
-from gpuworkshop.errors import ExporterError, GpuFileError
+from gpuworkshop.errors import ExporterError
 from gpuworkshop.exporter.backends.mix import BOOT
+from gpuworkshop.exporter.backends.nvml.backend import NvmlBackend, open_gpus
 from gpuworkshop.exporter.backends.replay import ReplayBackend
 from gpuworkshop.exporter.history import History
+from gpuworkshop.exporter.holders import Rules
 from gpuworkshop.exporter.pods import PodResources, WithPods
 from gpuworkshop.exporter.rendering import Labels, Renderer
 from gpuworkshop.exporter.sampler import Sampler
@@ -55,7 +58,7 @@ class _LabelType(click.ParamType[tuple[str, str]]):
 
 
 @click.command()
-@click.option("--gpus", type=click.Path(path_type=Path), help="YAML list of the GPUs to simulate (needed).")
+@click.option("--gpus", type=click.Path(path_type=Path), help="YAML list of GPUs to simulate instead.")
 @click.option(
     "--listen",
     "-a",
@@ -120,19 +123,15 @@ def exporter(
     step: float | None,
     target: tuple[tuple[str, str], ...],
 ) -> None:
-    """Serve GPU metrics in DCGM's exposition, for simulated GPUs that replay a real H200's trace."""
-    if gpus is None:
-        raise GpuFileError(
-            "no GPUs are named, and reading this machine's own is not supported yet",
-            step="starting the exporter",
-            todo="give a GPU file with --gpus; the least is one line: `- index: 0`",
-        )
+    """Serve metrics in DCGM's exposition, of this machine's GPUs or of such as replay a real H200's trace."""
     node = hostname or socket.gethostname()
-    backend = ReplayBackend(gpus, node)
     renderer = Renderer(SCHEMAS[schema], node, extended=extended)
     if backfill:
         if kubelet:
             raise click.UsageError("--pod-resources-socket tells the present only: it has no --backfill")
+        if gpus is None:
+            raise click.UsageError("only simulated GPUs have a history: --backfill needs --gpus")
+        backend = ReplayBackend(gpus, node)
         span = _span(backfill, step or 1.0)
         _write(History(backend, backend, renderer.metrics, span), schema, node, list(target))
         return
@@ -140,20 +139,25 @@ def exporter(
         raise click.UsageError("--step and --label belong to --backfill")
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     with ExitStack() as stack:
-        sampler = stack.enter_context(_sampler(stack, backend, kubelet, interval / 1000))
-        asyncio.run(serve(Pages(sampler, renderer), listen, _announce))
+        source = ReplayBackend(gpus, node) if gpus else stack.enter_context(open_gpus())
+        sampler = stack.enter_context(_sampler(stack, source, kubelet, interval / 1000))
+        what = "simulated GPUs" if gpus else "this machine's GPUs"
+        asyncio.run(serve(Pages(sampler, renderer), listen, partial(_announce, what)))
 
 
-def _sampler(stack: ExitStack, backend: ReplayBackend, kubelet: Path | None, interval_s: float) -> Sampler:
+def _sampler(
+    stack: ExitStack, backend: ReplayBackend | NvmlBackend, kubelet: Path | None, interval_s: float
+) -> Sampler:
     """A sampler of the GPUs, with the pods that the kubelet names if there is one."""
     if kubelet is None:
         return Sampler(backend, backend, interval_s)
-    mapping = stack.enter_context(PodResources(kubelet))
+    rules = Rules(migs=backend.mig_parent) if isinstance(backend, NvmlBackend) else Rules()
+    mapping = stack.enter_context(PodResources(kubelet, rules))
     return Sampler(WithPods(backend, mapping), mapping, interval_s)
 
 
-def _announce(address: Address) -> None:
-    click.echo(f"serving simulated GPUs at http://{address}/metrics")
+def _announce(what: str, address: Address) -> None:
+    click.echo(f"serving {what} at http://{address}/metrics")
 
 
 def _span(backfill: tuple[float, float], step: float) -> tuple[float, float, float]:

@@ -155,7 +155,7 @@ class GpuBurn(PodsRunning):
         return self.passed(seen) if agrees else self.failed(seen, "was the load changed in this time?")
 
     def _row_of_the_pod(self, measured: pd.DataFrame) -> pd.Series[float]:
-        """The row of the pod that runs now: one that ran before has a row too, while its samples are asked for."""
+        """The row of the pod that runs now; one that ran before may have a row too."""
         names = [pod.name for pod in self.placed()]
         of_it = [n for n, label in enumerate(measured.index) if any(name in str(label) for name in names)]
         return measured.iloc[of_it[0] if of_it else -1]

@@ -17,7 +17,7 @@ from gpuworkshop.errors import DeployError
 from gpuworkshop.processes.tools import find_or_fetch
 from gpuworkshop.settings import Settings
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.full]
 LIMIT_S = 60.0
 OPERATOR = "gpu-operator"
 ON_EKS = {"driver": {"enabled": False}, "toolkit": {"enabled": False}, "devicePlugin": {"enabled": False}}

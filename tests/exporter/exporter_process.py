@@ -65,9 +65,10 @@ class Exporter:
 
 
 @contextmanager
-def serving(gpus: Path, *options: str) -> Iterator[Exporter]:
-    """An exporter on any free port; ended by SIGTERM, which must end it well."""
-    command = [*COMMAND, "--gpus", str(gpus), "--listen", "127.0.0.1:0", "--interval", "100", *options]
+def serving(gpus: Path | None, *options: str) -> Iterator[Exporter]:
+    """An exporter, without a file of this machine's GPUs, on any free port; ended well by SIGTERM."""
+    command = [*COMMAND, "--listen", "127.0.0.1:0", "--interval", "100", *options]
+    command += ["--gpus", str(gpus)] if gpus else []
     environment = {**os.environ, "PYTHONUNBUFFERED": "1", "NODE_NAME": "node-1"}
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment

@@ -171,7 +171,6 @@ def test_a_port_in_use_is_said(gpus: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
-        ((), 1, "no GPUs are named"),
         (("--gpus", "nowhere.yaml"), 1, "nowhere.yaml: No such file or directory"),
         (("--gpus", "{}", "--listen", "nonsense"), 2, "is not HOST:PORT"),
         (("--gpus", "{}", "--listen", "127.0.0.1:70000"), 2, "is not HOST:PORT"),

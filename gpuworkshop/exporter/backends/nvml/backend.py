@@ -138,6 +138,7 @@ class NvmlBackend:
         """Initialise the library again, which alone finds a GPU that has returned."""
         self._wait_s = min(2 * self._wait_s, _LONGEST_WAIT_S)
         if not self._watch.stop():
+            log.warning("the driver does not let go of the wait for XIDs")
             return
         for gpu in self._gpus:
             gpu.close()
@@ -151,7 +152,7 @@ class NvmlBackend:
             self._nvml.call("nvmlInit")
             self._find()
         except NvmlError as error:
-            self._faults = dict.fromkeys(self._known.values(), error.cause)
+            self._faults = dict.fromkeys([*self._known.values(), *self._faults], error.cause)
 
     def _look(self) -> None:
         """Take up MIG devices that have come or gone."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from gpuworkshop.exporter.backends.nvml.events import XidLog, XidWatch
 from gpuworkshop.exporter.backends.nvml.gpm import Gpm
-from gpuworkshop.exporter.backends.nvml.library import Nvml, NvmlError
+from gpuworkshop.exporter.backends.nvml.library import NEVER, Nvml, NvmlError
 from gpuworkshop.exporter.backends.nvml.readings import BOARD, ENGINES, MEMORY, Asked, Numbered, Source
 from gpuworkshop.exporter.devices import Device, Instance, Reading
 from gpuworkshop.exporter.fields import NOT_ON_MIG, Field
@@ -121,7 +121,7 @@ def _migs(nvml: Nvml, gpu: Any) -> tuple[bool, list[tuple[MigDevice, Any]]]:
             return False, []
         places = nvml.call("nvmlDeviceGetMaxMigDeviceCount", gpu)
     except NvmlError as error:
-        if error.cause == "not_supported" or error.cause == "function_not_found":
+        if error.cause in NEVER:
             return False, []
         raise
     found = []
@@ -145,7 +145,7 @@ def _mig(nvml: Nvml, gpu: Any, handle: Any) -> MigDevice:
 
 
 def _profile(nvml: Nvml, gpu: Any, handle: Any) -> str:
-    """The profile's name by its size, for drivers that do not tell it: memory counts in eighths of the GPU's."""
+    """The profile's name by its size, if the driver does not tell it: memory in eighths of the GPU's."""
     size = nvml.call("nvmlDeviceGetAttributes", handle)
     total = nvml.call("nvmlDeviceGetMemoryInfo", gpu).total
     eighths = math.ceil(size.memorySizeMB * 2**20 / total * 8)

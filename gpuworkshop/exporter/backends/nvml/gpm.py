@@ -59,7 +59,7 @@ class Gpm:
                 raise
             told = dict.fromkeys(fields, error.cause)
         # Learnt only from what is final: else a field is asked for again.
-        self._never |= {field: answer for field, answer in told.items() if _final(answer)}
+        self._never |= {field: str(answer) for field, answer in told.items() if _final(answer)}
         return {**self._never, **told}
 
     def close(self) -> None:

@@ -49,7 +49,7 @@ def plausible(field: Field, value: float) -> float | str:
 
 @dataclass(frozen=True)
 class Call:
-    """A function of NVML that tells some fields of a device: `numbers` takes them, in order, from its answer."""
+    """A function of NVML that tells some fields of a device; `numbers` takes them from its answer."""
 
     name: str
     fields: Sequence[Field]
