@@ -71,7 +71,7 @@ async def run(settings: Settings, access: Access, subnet: Subnet) -> None:
         await _listen(stack, server.app(), access.api_port, pki.server_context())
         await _listen(stack, charts.app(lambda: "" if serving else "it is starting"), access.charts_port)
         stack.push_async_callback(kubelets.stop)
-        stack.callback(server.closing.set)
+        stack.callback(server.close)
         serving = True
         print(f"the cluster's API is served at {access.server}", flush=True)
         tasks = [

@@ -50,6 +50,10 @@ class ChangeLog:
             self._first += gone
         for listener in tuple(self.listeners):
             listener(change)
+        self.wake()
+
+    def wake(self) -> None:
+        """Wake those who wait, for whatever reason."""
         waiting, self._waiting = self._waiting, []
         for future in waiting:
             if not future.done():
@@ -80,7 +84,7 @@ class ChangeLog:
         return self._changes[position - self._first :]
 
     def more(self) -> asyncio.Future[None]:
-        """A future that is done when something is added from now on."""
+        """A future that is done when something is added from now on, or at `wake`."""
         future = asyncio.get_running_loop().create_future()
         self._waiting.append(future)
         return future

@@ -36,6 +36,11 @@ class ApiServer:
     version: str
     closing: asyncio.Event = field(default_factory=asyncio.Event)
 
+    def close(self) -> None:
+        """End every watch, so that the server can end."""
+        self.closing.set()
+        self.registry.store.log.wake()
+
     def app(self) -> web.Application:
         """The aiohttp application."""
         app = web.Application(client_max_size=bodies.LARGEST, middlewares=[self._guard])

@@ -6,8 +6,8 @@ import asyncio
 import random
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 from aiohttp import web
 
@@ -63,9 +63,8 @@ class Watch:
         await response.prepare(request)
         lines, position = self._beginning()
         await response.write(b"".join(lines))
-        end = asyncio.ensure_future(closing.wait())
         try:
-            while position is not None and await self._more(position, end):
+            while position is not None and await self._more(position, closing):
                 changes = self._registry.store.log.read(position)
                 if changes is None:
                     position = None
@@ -81,26 +80,20 @@ class Watch:
             await response.write_eof()
         except ConnectionError:
             pass  # the client has gone, which is how most watches end
-        finally:
-            end.cancel()
         return response
 
-    async def _more(self, position: int, end: asyncio.Future[Any]) -> bool:
+    async def _more(self, position: int, closing: asyncio.Event) -> bool:
         """Wait for a change, or the time of a bookmark; False when the watch is over."""
         log = self._registry.store.log
         left = self._until - time.monotonic()
-        if end.done() or left <= 0:
+        if closing.is_set() or left <= 0:
             return False
         if log.end > position:
             return True
-        more = log.more()
-        try:
-            await asyncio.wait(
-                (more, end), timeout=min(left, BOOKMARK_EVERY_S), return_when="FIRST_COMPLETED"
-            )
-        finally:
-            more.cancel()
-        return not end.done() and (time.monotonic() < self._until or log.end > position)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(min(left, BOOKMARK_EVERY_S)):
+                await log.more()
+        return not closing.is_set() and (time.monotonic() < self._until or log.end > position)
 
     def _beginning(self) -> tuple[list[bytes], int | None]:
         """The lines for what exists, and the position in the log from which to go on."""
