@@ -17,7 +17,7 @@ for bin in "$state"/tools/*/bin "$root/.workshop/venv/bin"; do
   if [ -d "$bin" ]; then PATH=$bin:$PATH; fi
 done
 export PATH
-if [ -f "$state/lab/kubeconfig" ]; then export KUBECONFIG=$state/lab/kubeconfig; fi
+export KUBECONFIG=$state/lab/kubeconfig # also when it is not there: never the learner's own cluster
 if [ $# -eq 0 ]; then set -- "${SHELL:-bash}"; fi
 set -x
 exec "$@"

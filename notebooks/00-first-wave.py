@@ -23,8 +23,8 @@
 # | You need | nothing: no account, no GPU, no Docker |
 #
 # The GPUs are simulated. They replay measurements taken on a real NVIDIA H200 under known loads; wherever
-# a figure comes from them, it says so. Everything behind them is the real thing: an exporter that
-# speaks DCGM's format, and a real Prometheus that scrapes it once a second.
+# a figure comes from them, it says so. The cluster that they are in is simulated too. What you use is the real thing:
+# kubectl, an exporter that speaks DCGM's format, and a Prometheus that scrapes it once a second.
 #
 # ```
 # GPU (replayed) ──▶ exporter /metrics ──▶ Prometheus ──▶ this notebook

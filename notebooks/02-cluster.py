@@ -64,8 +64,8 @@ ws.kubectl(gpus)
 # %% [markdown]
 # ## What makes the GPUs appear
 #
-# The kubelet knows nothing of GPUs. A *device plugin* tells it: a pod on each GPU node, from a DaemonSet. EKS
-# installs it with the first GPU node group.
+# The kubelet knows nothing of GPUs. A *device plugin* tells it: a pod on each GPU node, from a DaemonSet.
+# eksctl installs it with the first GPU node group.
 
 # %%
 ws.kubectl("get daemonsets -n kube-system")
@@ -114,7 +114,7 @@ ws.kubectl("delete pod no-gpu")
 ws.kubectl(gpus)
 
 # %% [markdown]
-# The GPU Operator, in the next notebook, brings a device plugin of its own. Two of them on one node would both
+# The GPU Operator brings a device plugin of its own. Two of them on one node would both
 # offer the same GPUs, so one has to go. Now you know what its going means.
 #
 # ## A node group grows

@@ -293,7 +293,7 @@ def test_the_binding_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", None)
     with pytest.raises(ExporterError, match="without the package nvidia-ml-py") as raised:
         open_gpus()
-    assert "gpuworkshop[nvml]" in raised.value.todo
+    assert "gpuworkshop[exporter]" in raised.value.todo
 
 
 def test_a_machine_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:

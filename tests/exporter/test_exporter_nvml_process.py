@@ -39,7 +39,8 @@ def test_without_a_file_the_machines_own_gpus_are_served() -> None:
     with serving(None) as exporter:
         exporter.until(lambda: exporter.value("DCGM_FI_PROF_GR_ENGINE_ACTIVE", gpu="0") == 0.999)
         assert exporter.value(POWER, gpu="0", UUID="GPU-a", pci_bus_id="00000000:8D:00.0") == 690.123
-        assert exporter.value("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", gpu="0") == 3_431_092
+        # prometheus_client renames counters.
+        assert exporter.value("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION_total", gpu="0") == 3_431_092
         assert exporter.value("DCGM_FI_DEV_FB_USED", GPU_I_ID="3", GPU_I_PROFILE="1g.18gb") == 1024
         assert exporter.value("DCGM_FI_DEV_GPU_UTIL", gpu="1") is None
         absent = exporter.value("gpuworkshop_field_unavailable", field="gpu_util_ratio", GPU_I_ID="5")
@@ -59,12 +60,12 @@ def test_the_page_for_people_lists_the_machines_gpus() -> None:
 @pytest.mark.usefixtures("binding")
 def test_the_kubelets_mig_devices_are_found_by_the_driver(tmp_path: Path) -> None:
     kubelet = FakeKubelet([holding("GPU-a", pod="whole"), holding("MIG-5", pod="part")])
-    with kubelet.serving(tmp_path / "k.sock"):
-        with serving(None, "--pod-resources-socket", str(tmp_path / "k.sock")) as exporter:
-            assert exporter.value(POWER, gpu="0", pod="whole") == 690.123
-            assert exporter.value(POWER, GPU_I_ID="5", pod="part") == 690.123
-            assert exporter.value(POWER, GPU_I_ID="3", pod="part") is None
-            assert exporter.value("gpuworkshop_pod_mapping_unknown_mig_devices") == 0
+    socket = tmp_path / "k.sock"
+    with kubelet.serving(socket), serving(None, "--pod-resources-socket", str(socket)) as exporter:
+        assert exporter.value(POWER, gpu="0", pod="whole") == 690.123
+        assert exporter.value(POWER, GPU_I_ID="5", pod="part") == 690.123
+        assert exporter.value(POWER, GPU_I_ID="3", pod="part") is None
+        assert exporter.value("gpuworkshop_pod_mapping_unknown_mig_devices") == 0
 
 
 def test_a_driver_that_is_not_there_is_said(binding: Path) -> None:
@@ -79,7 +80,7 @@ def test_without_the_binding_what_to_install_is_said(binding: Path) -> None:
     binding.write_text("raise ImportError('none')", "utf-8")
     ended = run()
     assert ended.returncode == 1
-    assert "What to do: pip install 'gpuworkshop[nvml]'" in ended.stderr
+    assert "What to do: pip install 'gpuworkshop[exporter]'" in ended.stderr
 
 
 @pytest.mark.usefixtures("binding")

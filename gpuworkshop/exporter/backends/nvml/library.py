@@ -114,7 +114,7 @@ def load() -> Nvml:
         raise ExporterError(
             "this machine's GPUs cannot be read without the package nvidia-ml-py",
             step=_STEP,
-            todo="pip install 'gpuworkshop[nvml]', or name a file of simulated GPUs with --gpus",
+            todo="pip install 'gpuworkshop[exporter]', or name a file of simulated GPUs with --gpus",
         ) from error
     nvml = Nvml(module)
     try:
