@@ -72,4 +72,5 @@ def _is_subresource(kinds: KindTable, group: str, version: str, rest: list[str])
 
 def unknown() -> problems.ApiError:
     """404 for a path that leads nowhere."""
-    return problems.ApiError(404, "NotFound", "the server could not find the requested resource")
+    message = "the server could not find the requested resource"
+    return problems.ApiError(404, "NotFound", message, {"name": ""})  # clients rely on details

@@ -37,6 +37,8 @@ class Resources:
             handlers = {"GET": self._get, "PUT": self._update, "PATCH": self._patch, "DELETE": self._delete}
         else:
             handlers = {"GET": self._list, "POST": self._create, "DELETE": self._delete_collection}
+        if address.subresource:
+            handlers.pop("DELETE")  # what a subresource names has no end of its own
         if method not in handlers or not address.kind.stored:
             raise method_not_allowed()
         return await handlers[method](request, address)

@@ -124,7 +124,8 @@ def test_queries_and_paths(api: httpx.Client, path: str, code: int) -> None:
 
 
 def test_methods_that_are_not_allowed(api: httpx.Client) -> None:
-    for method, path in (("PUT", MAPS), ("POST", f"{MAPS}/x"), ("PATCH", MAPS)):
+    status = "/apis/apps/v1/namespaces/default/deployments/x/status"
+    for method, path in (("PUT", MAPS), ("POST", f"{MAPS}/x"), ("PATCH", MAPS), ("DELETE", status)):
         check(api.request(method, path, json=a_map()), 405, "MethodNotAllowed")
 
 
