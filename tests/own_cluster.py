@@ -129,6 +129,7 @@ def new_cluster(settings: Settings, state: Path) -> ClusterProcess:
     """A cluster that has not started yet."""
     if not (state / "tools").exists():
         state.mkdir(parents=True, exist_ok=True)
+        settings.tools.mkdir(parents=True, exist_ok=True)
         (state / "tools").symlink_to(settings.tools.resolve())
     own = Settings(root=settings.root, state=state)
     folder = cluster_access.folder(own)
