@@ -1,22 +1,22 @@
-"""What happens to a new object before it is stored, besides defaults: accounts, priorities, addresses.
+"""What happens to a new object before it is stored, besides defaults: the accounts and priorities of pods.
 
-Quotas and limit ranges are admission too; they live beside their controllers.
+The addresses of Services have a module of their own. Quotas and limit ranges are admission too; they live
+beside their controllers.
 """
 
 from __future__ import annotations
 
-import ipaddress
 import secrets
-from collections.abc import Iterator
 
 from gpuworkshop.lab.api import problems
 from gpuworkshop.lab.api.defaults import admit_pod_defaults
-from gpuworkshop.lab.api.kinds import POD, PRIORITY_CLASS, SERVICE, SERVICE_ACCOUNT, Kind
+from gpuworkshop.lab.api.kinds import POD, PRIORITY_CLASS, SERVICE_ACCOUNT, Kind
 from gpuworkshop.lab.api.objects import Object, name_of, namespace_of
 from gpuworkshop.lab.api.registry import RANDOM_ALPHABET, Registry
+from gpuworkshop.lab.api.service_addresses import service_address
 
-SERVICE_NETWORK = ipaddress.ip_network("10.100.0.0/16")  # as on EKS
-NODE_PORTS = range(30_000, 32_768)
+__all__ = ["SYSTEM_PRIORITIES", "pod_account", "pod_priority", "service_address"]
+
 SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105  where pods look for it
 
@@ -65,47 +65,45 @@ def _mount_token(spec: Object) -> None:
 
 
 def pod_priority(registry: Registry, kind: Kind, pod: Object) -> None:
-    """The pod's priority by its class, and the tolerations that every pod gets."""
+    """The pod's priority by its class, and the tolerations that every pod gets.
+
+    A pod keeps the priority that it got when it was created, whatever has become of its class.
+    """
     if kind is not POD:
         return
     spec = pod["spec"]
-    name = spec.get("priorityClassName")
-    priority = _priority(registry, pod, name) if name else 0
-    spec["priority"] = priority
-    spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
+    if (live := registry.find(POD, namespace_of(pod), name_of(pod))) is not None:
+        for key in ("priority", "preemptionPolicy"):
+            if key in live["spec"]:
+                spec.setdefault(key, live["spec"][key])
+    else:
+        _set_priority(registry, pod)
     admit_pod_defaults(pod)
 
 
-def _priority(registry: Registry, pod: Object, name: str) -> int:
+def _set_priority(registry: Registry, pod: Object) -> None:
+    spec = pod["spec"]
+    found = _priority_class(registry, pod, spec.get("priorityClassName") or "")
+    priority = int(found.get("value") or 0)
+    if spec.get("priority") not in (None, priority):
+        why = (
+            f"the integer value of priority ({spec['priority']}) must not be provided in pod spec; priority "
+            f"admission controller computed {priority} from the given PriorityClass name"
+        )
+        raise problems.forbidden(POD, name_of(pod), why)
+    if found:
+        spec["priorityClassName"] = name_of(found)
+    spec["priority"] = priority
+    spec.setdefault("preemptionPolicy", found.get("preemptionPolicy") or "PreemptLowerPriority")
+
+
+def _priority_class(registry: Registry, pod: Object, name: str) -> Object:
+    """The class of that name; without a name the cluster's default, {} where there is none."""
+    if not name:
+        defaults = [found for found in registry.list(PRIORITY_CLASS) if found.get("globalDefault")]
+        return min(defaults, key=lambda found: int(found["value"]), default={})
+    if (found := registry.find(PRIORITY_CLASS, "", name)) is not None:
+        return found
     if name in SYSTEM_PRIORITIES:
-        return SYSTEM_PRIORITIES[name]
-    if (found := registry.find(PRIORITY_CLASS, "", name)) is None:
-        raise problems.forbidden(POD, name_of(pod), f"no PriorityClass with name {name} was found")
-    return int(found["value"])
-
-
-def service_address(registry: Registry, kind: Kind, service: Object) -> None:
-    """Give a Service its cluster address and its node ports. Proxies go straight to its pods."""
-    if kind is not SERVICE:
-        return
-    spec = service["spec"]
-    if spec.get("type") == "ExternalName":
-        return
-    others = [found["spec"] for found in registry.list(SERVICE)]
-    if not spec.get("clusterIP"):
-        taken = {found.get("clusterIP") for found in others}
-        spec["clusterIP"] = next(address for address in _addresses() if address not in taken)
-    spec["clusterIPs"] = [spec["clusterIP"]]
-    if spec.get("type") not in ("NodePort", "LoadBalancer"):
-        return
-    used = {port.get("nodePort") for found in others for port in found.get("ports") or []}
-    for port in spec.get("ports") or []:
-        if not port.get("nodePort"):
-            port["nodePort"] = next(number for number in NODE_PORTS if number not in used)
-        used.add(port["nodePort"])
-
-
-def _addresses() -> Iterator[str]:
-    """Random addresses of the services' network; the first ones are kept for the cluster's own."""
-    while True:
-        yield str(SERVICE_NETWORK[256 + secrets.randbelow(SERVICE_NETWORK.num_addresses - 512)])
+        return {"metadata": {"name": name}, "value": SYSTEM_PRIORITIES[name]}
+    raise problems.forbidden(POD, name_of(pod), f"no PriorityClass with name {name} was found")

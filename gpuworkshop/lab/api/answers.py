@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from aiohttp import web
@@ -11,6 +11,9 @@ from gpuworkshop.lab.api import custom, problems, tables
 from gpuworkshop.lab.api.kinds import Kind
 from gpuworkshop.lab.api.objects import Object, encoded
 from gpuworkshop.lab.api.registry import Registry
+
+# A client takes only so many headers, and only so long ones.
+MOST_WARNINGS, LONGEST_WARNING, LONGEST_WARNINGS = 50, 256, 4096
 
 
 class Form:
@@ -70,10 +73,22 @@ def json_response(body: bytes | Object, status: int = 200, warnings: Sequence[st
         status=status,
         content_type="application/json",
     )
-    for warning in warnings:
-        text = warning.replace("\\", "\\\\").replace('"', '\\"')
+    for text in _fitting(warnings):
         response.headers.add("Warning", f'299 - "{text}"')
     return response
+
+
+def _fitting(warnings: Sequence[str]) -> Iterator[str]:
+    """The warnings as headers can carry them: without control characters, and not endlessly many."""
+    left = LONGEST_WARNINGS
+    for warning in warnings[:MOST_WARNINGS]:
+        printable = "".join(
+            letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in warning
+        )
+        text = printable[:LONGEST_WARNING].replace("\\", "\\\\").replace('"', '\\"')
+        if (left := left - len(text)) < 0:
+            return
+        yield text
 
 
 def error_response(error: problems.ApiError) -> web.Response:

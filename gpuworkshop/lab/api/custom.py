@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from gpuworkshop.lab.api.kinds import BUILT_IN, CRD, Kind, KindTable
-from gpuworkshop.lab.api.objects import Object, name_of, timestamp
-from gpuworkshop.lab.api.problems import Cause
+from gpuworkshop.lab.api.objects import Object, is_deleted, meta, name_of, namespace_of, timestamp
+from gpuworkshop.lab.api.problems import ApiError, Cause
 from gpuworkshop.lab.api.wire import structural
 
 if TYPE_CHECKING:
     from gpuworkshop.lab.api.registry import Registry
 
+CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 _BUILT_IN = frozenset(kind.resource for kind in BUILT_IN)
 
 
@@ -40,11 +41,50 @@ def _kind(spec: dict[str, Any], version: dict[str, Any]) -> Kind:
 
 def serve(kinds: KindTable, crd: Object) -> None:
     """Serve the kinds of a CRD as it is now, and no longer those that it had before."""
+    withdraw(kinds, crd)
+    for kind in served(crd):
+        kinds.add(kind)
+
+
+def withdraw(kinds: KindTable, crd: Object) -> None:
+    """Serve the kinds of a CRD no longer."""
     for kind in list(kinds):
         if kind.resource == name_of(crd) and kind.resource not in _BUILT_IN:
             kinds.discard(kind)
-    for kind in served(crd):
-        kinds.add(kind)
+
+
+def begin_cleanup(registry: Registry, crd: Object) -> None:
+    """Delete the objects of a CRD that goes; it stays, by a finalizer, until the last one has gone."""
+    spec, metadata = crd["spec"], meta(crd)
+    kind = next((_kind(spec, version) for version in spec["versions"] if version.get("storage")), None)
+    if kind is None or kind.resource in _BUILT_IN:
+        return
+    for obj in registry.list(kind):
+        registry.delete(kind, namespace_of(obj), name_of(obj))
+    if registry.list(kind) and CLEANUP not in metadata.get("finalizers", ()):
+        metadata["finalizers"] = [*metadata.get("finalizers", ()), CLEANUP]
+
+
+def check_creation(registry: Registry, kind: Kind) -> None:
+    """ApiError 405 for an object whose CRD is on its way out."""
+    crd = None if kind.resource in _BUILT_IN else registry.find(CRD, "", kind.resource)
+    if crd is not None and is_deleted(crd):
+        message = "create not allowed while custom resource definition is terminating"
+        raise ApiError(405, "MethodNotAllowed", message)
+
+
+def end_cleanup(registry: Registry, kind: Kind) -> None:
+    """Let a CRD go that has waited for the last object of its kind."""
+    if kind.resource in _BUILT_IN or registry.list(kind):
+        return
+    crd = registry.find(CRD, "", kind.resource)
+    if crd is not None and is_deleted(crd) and CLEANUP in meta(crd).get("finalizers", ()):
+        registry.modify(CRD, "", kind.resource, _without_cleanup)
+
+
+def _without_cleanup(crd: Object) -> None:
+    kept = [finalizer for finalizer in meta(crd)["finalizers"] if finalizer != CLEANUP]
+    meta(crd)["finalizers"] = kept
 
 
 def accepted(crd: Object, now: float) -> dict[str, Any]:

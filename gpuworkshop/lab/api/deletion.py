@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuworkshop.lab.api.kinds import NAMESPACE, POD, Kind
-from gpuworkshop.lab.api.objects import Object, copy_of, meta, timestamp
+from gpuworkshop.lab.api.objects import Object, copy_of, meta, seconds_of, timestamp
 
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
 DEFAULT_GRACE_S = 30
@@ -21,11 +21,17 @@ def marked(kind: Kind, live: Object, propagation: str, grace_period: int | None,
     metadata.pop("finalizers", None)
     if finalizers:
         metadata["finalizers"] = finalizers
-    grace = _grace(new, grace_period) if kind is POD else 0
     before = metadata.get("deletionGracePeriodSeconds")
-    if before is None or grace < before:
+    if before is None:
+        grace = _grace(kind, new, grace_period)
         metadata["deletionGracePeriodSeconds"] = grace
         metadata["deletionTimestamp"] = timestamp(now + grace)
+        if "generation" in metadata:
+            metadata["generation"] += 1
+    elif grace_period is not None and (grace := _grace(kind, new, grace_period)) < before:
+        # A grace period that has begun is never made longer, and counts from when it began.
+        metadata["deletionGracePeriodSeconds"] = grace
+        metadata["deletionTimestamp"] = timestamp(seconds_of(metadata["deletionTimestamp"]) - before + grace)
     if kind is NAMESPACE:
         new.setdefault("status", {})["phase"] = "Terminating"
     return new
@@ -43,12 +49,13 @@ def is_finished(kind: Kind, obj: Object) -> bool:
     return not meta(obj).get("deletionGracePeriodSeconds")
 
 
-def _grace(pod: Object, asked: int | None) -> int:
-    """Seconds for a pod's containers to end; none for a pod that has none running."""
+def _grace(kind: Kind, pod: Object, asked: int | None) -> int:
+    """Seconds for a pod's containers to end; none for one that has none running, or for another kind."""
+    if kind is not POD:
+        return 0
     spec, phase = pod.get("spec") or {}, (pod.get("status") or {}).get("phase")
     if not spec.get("nodeName") or phase in ("Succeeded", "Failed"):
         return 0
-    if asked is not None:
-        return max(asked, 0)
-    own = spec.get("terminationGracePeriodSeconds")
-    return DEFAULT_GRACE_S if own is None else int(own)
+    if asked is None:
+        asked = spec.get("terminationGracePeriodSeconds", DEFAULT_GRACE_S)
+    return int(asked) if asked >= 0 else 1  # as the real one takes what is negative

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
+from gpuworkshop.lab.api.event_limits import COMBINED, Limits
 from gpuworkshop.lab.api.kinds import EVENT
 from gpuworkshop.lab.api.objects import Object, meta, name_of, namespace_of, seconds_of, timestamp
 from gpuworkshop.lab.api.problems import ApiError
@@ -21,25 +24,34 @@ class Recorder:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._known: dict[tuple[str, ...], tuple[str, str]] = {}
+        self._limits = Limits()
         self._swept = registry.now()
         self._last = 0
 
     def record(self, about: Object, kind: str, reason: str, message: str, component: str, host: str) -> None:
-        """Record it; while a namespace goes, nothing can be recorded there, which is no error."""
-        self._sweep()
+        """Record it, unless there are too many, or its namespace goes, which are no errors."""
+        now = self._registry.now()
         identity = (about["kind"], namespace_of(about), meta(about).get("uid", name_of(about)))
-        key = (*identity, reason, message, component, host)
-        known = self._known.get(key)
-        if known is None or self._registry.modify(EVENT, *known, self._again) is None:
-            try:
-                created = self._registry.create(
-                    EVENT, self._event(about, kind, reason, message, component, host)
-                )
-            except ApiError:
-                return
-            self._known[key] = (namespace_of(created), name_of(created))
+        source = (component, host, *identity)
+        key: tuple[str, ...] = (*source, kind, reason)
+        if self._limits.is_combined(key, message, now):
+            message = COMBINED + message
+        else:
+            key = (*key, message)
+        if not self._limits.allows(source, now):
+            return
+        # Telling of a thing is never worth to fail for: a namespace may be going, a disk be full.
+        with suppress(ApiError):
+            self._sweep()
+            known = self._known.get(key)
+            again = partial(self._again, message)
+            if known is None or self._registry.modify(EVENT, *known, again) is None:
+                event = self._event(about, kind, reason, message, component, host)
+                created = self._registry.create(EVENT, event)
+                self._known[key] = (namespace_of(created), name_of(created))
 
-    def _again(self, event: Object) -> None:
+    def _again(self, message: str, event: Object) -> None:
+        event["message"] = message
         event["count"] = int(event.get("count") or 1) + 1
         event["lastTimestamp"] = timestamp(self._registry.now())
 
@@ -77,6 +89,7 @@ class Recorder:
         if now - self._swept < SWEEP_S:
             return
         self._swept = now
+        self._limits.forget(now)
         for event in self._registry.list(EVENT):
             if now - seconds_of(event.get("lastTimestamp") or meta(event)["creationTimestamp"]) > KEPT_S:
                 self._registry.delete(EVENT, namespace_of(event), name_of(event))

@@ -7,7 +7,7 @@ from typing import Any
 
 from aiohttp import web
 
-from gpuworkshop.lab.api import bodies, custom, problems
+from gpuworkshop.lab.api import bodies, custom, options, problems
 from gpuworkshop.lab.api.checking import checked
 from gpuworkshop.lab.api.objects import Object, copy_of
 from gpuworkshop.lab.api.patching import apply, json_patch, merge_patch, strategic_merge
@@ -80,7 +80,7 @@ def _applied(
     if live is None and address.subresource:
         raise problems.not_found(address.kind, address.name)
     wanted, warnings = checked(registry, address.kind, patch.body, request, patch.doubts)
-    force = request.query.get("force") in ("true", "1")
+    force = options.flag(request.query, "force")
     new = apply(
         live and copy_of(live),
         wanted,

@@ -52,6 +52,10 @@ def parse(kinds: KindTable, path: str) -> Address:
     namespace = ""
     if len(rest) > 2 and rest[0] == "namespaces" and not _is_subresource(kinds, group, version, rest):
         namespace, rest = rest[1], rest[2:]
+        if not namespace:
+            raise unknown()
+    if not rest or "" in rest[:3]:
+        raise unknown()
     kind = kinds.find(group, version, rest[0])
     if kind is None or (namespace and not kind.namespaced):
         raise unknown()

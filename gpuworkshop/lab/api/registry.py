@@ -18,14 +18,25 @@ from gpuworkshop.lab.api.defaults import keep_allocated, set_defaults
 from gpuworkshop.lab.api.events import Recorder
 from gpuworkshop.lab.api.kinds import CRD, NAMESPACE, Kind, KindTable
 from gpuworkshop.lab.api.listening import Changes
-from gpuworkshop.lab.api.objects import Object, copy_of, is_deleted, meta, name_of, namespace_of, timestamp
+from gpuworkshop.lab.api.objects import (
+    Object,
+    copy_of,
+    encoded,
+    is_deleted,
+    meta,
+    name_of,
+    namespace_of,
+    timestamp,
+)
 from gpuworkshop.lab.api.patching.managed import track_update
+from gpuworkshop.lab.api.replacing import WITHOUT_GENERATION, check_precondition, count_generation, merged
 from gpuworkshop.lab.api.store import Stale, Store
 from gpuworkshop.lab.api.validation import validate_create, validate_update
 
 RANDOM_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # without vowels, so that no words come out
 LONGEST_GENERATED = 58
-WITHOUT_GENERATION = ("", "rbac.authorization.k8s.io", "coordination.k8s.io", "discovery.k8s.io")
+LARGEST = 3 * 2**19  # what fits into one request to a real cluster's etcd
+UNDYING = ("default", "kube-public", "kube-system")
 # An admission step changes an object in place before it is stored, or refuses it by an ApiError.
 Admission = Callable[["Registry", Kind, Object], None]
 
@@ -88,6 +99,7 @@ class Registry:
         """Create an object; with `generateName`, under a name of its own."""
         new = copy_of(obj)
         new["apiVersion"], new["kind"] = kind.api_version, kind.kind
+        custom.check_creation(self, kind)
         self._prepare(kind, new)
         set_defaults(kind, new)
         custom.set_defaults(self, kind, new)
@@ -110,8 +122,8 @@ class Registry:
         With a resourceVersion in the object, only over that version: else Conflict.
         """
         live = self.get(kind, namespace_of(obj), name_of(obj))
-        _check_precondition(kind, live, obj)
-        new = _merged(kind, live, obj, subresource)
+        check_precondition(kind, live, meta(obj).get("uid"), meta(obj).get("resourceVersion"))
+        new = merged(kind, live, obj, subresource)
         if not subresource:
             set_defaults(kind, new)
             custom.set_defaults(self, kind, new)
@@ -122,7 +134,7 @@ class Registry:
             causes = [*validate_update(kind, new, live), *custom.validate(self, kind, new)]
             if causes:
                 raise problems.invalid(kind, name_of(new), causes)
-        _count_generation(kind, live, new)
+        count_generation(kind, live, new)
         if new == live or (new := self._track(kind, live, new, how, subresource)) == live:
             return live
         if is_deleted(new) and deletion.is_finished(kind, new) and not how.dry_run:
@@ -154,6 +166,7 @@ class Registry:
         propagation: str = "Background",
         grace_period: int | None = None,
         uid: str = "",
+        version: str = "",
         dry_run: bool = False,
     ) -> Object | None:
         """Delete an object, or begin to: it stays while finalizers or a grace period hold it.
@@ -163,15 +176,14 @@ class Registry:
         live = self.find(kind, namespace, name)
         if live is None:
             return None
-        if uid and meta(live)["uid"] != uid:
-            raise problems.conflict(
-                kind,
-                name,
-                f"Precondition failed: UID in precondition: {uid}, UID in object meta: {meta(live)['uid']}",
-            )
+        check_precondition(kind, live, uid, version)
+        if kind is NAMESPACE and name in UNDYING:
+            raise problems.forbidden(kind, name, "this namespace may not be deleted")
         new = deletion.marked(kind, live, propagation, grace_period, self.now())
         if dry_run:
             return new
+        if kind is CRD:
+            custom.begin_cleanup(self, new)
         if deletion.is_finished(kind, new):
             return self._remove(kind, live)
         return live if new == live else self._write(kind, new, meta(live)["resourceVersion"], PLAIN)
@@ -181,8 +193,7 @@ class Registry:
         if metadata.get("resourceVersion"):
             raise problems.bad_request("resourceVersion should not be set on objects to be created")
         if not metadata.get("name") and (prefix := metadata.get("generateName")):
-            suffix = "".join(secrets.choice(RANDOM_ALPHABET) for _ in range(5))
-            metadata["name"] = f"{prefix[:LONGEST_GENERATED]}{suffix}"
+            metadata["name"] = self._generated(kind, namespace_of(new), prefix)
         if not kind.namespaced:
             metadata.pop("namespace", None)
         for field in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion"):
@@ -195,17 +206,25 @@ class Registry:
         if "status" in kind.subresources and kind.resource != "nodes":
             new.pop("status", None)
 
+    def _generated(self, kind: Kind, namespace: str, prefix: str) -> str:
+        """A name that nothing has: among a thousand pods of one prefix, two would soon be alike."""
+        while True:
+            suffix = "".join(secrets.choice(RANDOM_ALPHABET) for _ in range(5))
+            name = f"{prefix[:LONGEST_GENERATED]}{suffix}"
+            if self.find(kind, namespace, name) is None:
+                return name
+
     def _check_namespace(self, kind: Kind, new: Object) -> None:
         name = namespace_of(new)
         namespace = self.find(NAMESPACE, "", name)
         if namespace is None:
             raise problems.not_found(NAMESPACE, name)
         if is_deleted(namespace):
-            raise problems.forbidden(
-                kind,
-                name_of(new),
-                f"unable to create new content in namespace {name} because it is being terminated",
-            )
+            why = f"unable to create new content in namespace {name} because it is being terminated"
+            refusal = problems.forbidden(kind, name_of(new), why)
+            words = {"reason": "NamespaceTerminating", "message": f"namespace {name} is being terminated"}
+            refusal.details["causes"] = [{**words, "field": "metadata.namespace"}]
+            raise refusal
 
     def _track(self, kind: Kind, live: Object, new: Object, how: Write, subresource: str) -> Object:
         if not how.manager:
@@ -216,6 +235,8 @@ class Registry:
     def _write(self, kind: Kind, new: Object, expected: str | None, how: Write) -> Object:
         if how.dry_run:
             return new
+        if len(encoded(new)) > LARGEST:
+            raise problems.ApiError(413, "RequestEntityTooLarge", "etcdserver: request is too large")
         try:
             written = self.store.write(kind.resource, new, expected)
         except Stale:
@@ -227,60 +248,15 @@ class Registry:
         return written
 
     def _remove(self, kind: Kind, last: Object) -> Object:
-        if kind is CRD:
-            for served in custom.served(last):
-                for obj in self.list(served):
-                    self.store.remove(served.resource, namespace_of(obj), name_of(obj))
-                self.kinds.discard(served)
         try:
             removed = self.store.remove(kind.resource, namespace_of(last), name_of(last))
         except sqlite3.Error as error:
             raise _unwritable(error) from error
+        if kind is CRD:
+            custom.withdraw(self.kinds, last)
+        else:
+            custom.end_cleanup(self, kind)
         return removed or last
-
-
-def _check_precondition(kind: Kind, live: Object, obj: Object) -> None:
-    version = meta(obj).get("resourceVersion")
-    if version and version != meta(live)["resourceVersion"]:
-        raise problems.conflict(kind, name_of(live))
-    uid = meta(obj).get("uid")
-    if uid and uid != meta(live)["uid"]:
-        raise problems.conflict(
-            kind,
-            name_of(live),
-            f"Precondition failed: UID in precondition: {uid}, UID in object meta: {meta(live)['uid']}",
-        )
-
-
-def _merged(kind: Kind, live: Object, obj: Object, subresource: str) -> Object:
-    """`obj` where the subresource covers it, `live` elsewhere."""
-    if subresource == "status":
-        new = copy_of(live)
-        new["status"] = copy_of(obj.get("status") or {})
-        return new
-    new = copy_of(obj)
-    new["apiVersion"], new["kind"] = live["apiVersion"], live["kind"]
-    if "status" in kind.subresources:
-        new.pop("status", None)
-        if "status" in live:
-            new["status"] = copy_of(live["status"])
-    kept = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "generation")
-    for field in (*kept, "deletionGracePeriodSeconds", "resourceVersion"):
-        meta(new).pop(field, None)
-        if field in meta(live):
-            meta(new)[field] = meta(live)[field]
-    return new
-
-
-def _count_generation(kind: Kind, live: Object, new: Object) -> None:
-    if kind.group in WITHOUT_GENERATION:
-        return
-    if _without(live) != _without(new):
-        meta(new)["generation"] = int(meta(live).get("generation") or 0) + 1
-
-
-def _without(obj: Object) -> Object:
-    return {key: value for key, value in obj.items() if key not in ("metadata", "status")}
 
 
 def _unwritable(error: sqlite3.Error) -> problems.ApiError:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 
-from gpuworkshop.lab.api import bodies, discovery, openapi_documents, paths, problems, reviews
+from gpuworkshop.lab.api import bodies, discovery, openapi_documents, options, paths, problems, reviews
 from gpuworkshop.lab.api.answers import error_response, json_response
 from gpuworkshop.lab.api.authentication import ANONYMOUS, Authenticator, User
 from gpuworkshop.lab.api.paths import Address
@@ -62,12 +62,15 @@ class ApiServer:
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Every refusal becomes a Status, and every fault of the lab's own a Status and a line in its log."""
         try:
-            request["user"] = self._user(request)
             return await handler(request)
         except problems.ApiError as error:
             return error_response(error)
-        except (ConnectionError, asyncio.CancelledError, web.HTTPException):
+        except (ConnectionError, asyncio.CancelledError):
             raise
+        except web.HTTPException as error:  # such as for `OPTIONS *`, which no route can match
+            return error_response(
+                problems.ApiError(error.status, error.reason.replace(" ", ""), error.reason)
+            )
         except Exception:
             log.exception("%s %s", request.method, request.path_qs)
             return error_response(
@@ -90,10 +93,12 @@ class ApiServer:
                 raise self.authorizer.refusal(user, "impersonate", *need)
         return impersonated.user
 
-    async def _healthy(self, _: web.Request) -> web.Response:
+    async def _healthy(self, request: web.Request) -> web.Response:
+        self._user(request)
         return web.Response(text="ok")
 
-    async def _version(self, _: web.Request) -> web.Response:
+    async def _version(self, request: web.Request) -> web.Response:
+        self._user(request)
         return json_response(discovery.version(self.version))
 
     async def _discovery(self, request: web.Request) -> web.Response:
@@ -120,17 +125,17 @@ class ApiServer:
         return web.Response(body=EMPTY_SWAGGER, content_type=SWAGGER)
 
     def _authorize_url(self, request: web.Request) -> None:
-        user: User = request["user"]
+        user = self._user(request)
         if not self.authorizer.allowed_url(user, request.method.lower(), request.path):
             raise self.authorizer.url_refusal(user, request.method.lower(), request.path)
 
     async def _resource(self, request: web.Request) -> web.StreamResponse:
+        user = self._user(request)
         address = paths.parse(self.registry.kinds, request.path)
-        user: User = request["user"]
         if not address.kind.stored:
             if request.method != "POST" or address.name:
                 raise paths.unknown()
-            body, _ = await bodies.decode(request)
+            body = await bodies.decode_as(request, address.kind)
             answer = reviews.answer(
                 address.kind, body, user, self.authorizer, self.authenticator, address.namespace
             )
@@ -138,10 +143,11 @@ class ApiServer:
         self._authorize(request, address, user)
         if self.subresources.handles(address):
             return await self.subresources.handle(request, address)
-        return await Resources(self.registry, self.authorizer, self.closing).handle(request, address)
+        resources = Resources(self.registry, self.authorizer, user, self.closing)
+        return await resources.handle(request, address)
 
     def _authorize(self, request: web.Request, address: Address, user: User) -> None:
-        verb = address.verb(request.method, request.query.get("watch") in ("true", "1"))
+        verb = address.verb(request.method, options.flag(request.query, "watch"))
         asked = (verb, address.kind.group, address.resource, address.namespace, address.name)
         if not self.authorizer.allowed(user, *asked):
             raise self.authorizer.refusal(user, *asked)

@@ -8,18 +8,29 @@ from typing import Any, ClassVar
 
 from aiohttp import web
 
-from gpuworkshop.lab.api import bodies, patches, problems
+from gpuworkshop.lab.api import bodies, options, patches, problems
 from gpuworkshop.lab.api.answers import json_response
 from gpuworkshop.lab.api.authentication import Tokens
-from gpuworkshop.lab.api.kinds import ENDPOINTS, POD, SERVICE, SERVICE_ACCOUNT, Kind
+from gpuworkshop.lab.api.kinds import ENDPOINTS, NAMESPACE, POD, SERVICE, SERVICE_ACCOUNT, Kind
 from gpuworkshop.lab.api.objects import Object, copy_of, is_deleted, meta
 from gpuworkshop.lab.api.patching import json_patch, merge_patch
 from gpuworkshop.lab.api.paths import Address
 from gpuworkshop.lab.api.registry import Registry
-from gpuworkshop.lab.api.resources import how, method_not_allowed
+from gpuworkshop.lab.api.resources import method_not_allowed
 from gpuworkshop.lab.api.runtime import Runtime
 from gpuworkshop.lab.api.streams import execution, logs, portforward, proxying
 
+# What is posted to subresources, and never stored.
+_SCALE = Kind("autoscaling", "v1", "Scale", "scales", message="k8s.io.api.autoscaling.v1.Scale")
+_EVICTION = Kind("policy", "v1", "Eviction", "evictions", message="k8s.io.api.policy.v1.Eviction")
+_BINDING = Kind("", "v1", "Binding", "bindings", message="k8s.io.api.core.v1.Binding")
+_TOKEN_REQUEST = Kind(
+    "authentication.k8s.io",
+    "v1",
+    "TokenRequest",
+    "tokenrequests",
+    message="k8s.io.api.authentication.v1.TokenRequest",
+)
 # Refuses, by an ApiError, the eviction of a pod that its disruption budget does not allow.
 CheckEviction = Callable[[Registry, Object], None]
 Handler = Callable[["Subresources", web.Request, Address], Awaitable[web.StreamResponse]]
@@ -48,17 +59,18 @@ class Subresources:
         if request.method == "GET":
             return json_response(scale)
         if request.method == "PUT":
-            wanted, _ = await bodies.decode(request)
+            wanted = await bodies.decode_as(request, _SCALE)
         elif request.method == "PATCH":
             patch = await patches.read(request)
             if patch.kind == patches.JSON_PATCH:
                 wanted = json_patch(scale, patch.body, kind, address.name)
             else:
                 wanted = merge_patch(scale, patch.body)
+            wanted = bodies.fitted(wanted, _SCALE)
         else:
             raise method_not_allowed()
         replicas = (wanted.get("spec") or {}).get("replicas", 0)
-        if type(replicas) is not int or replicas < 0:
+        if replicas < 0:
             cause = problems.Cause(
                 "FieldValueInvalid",
                 f"Invalid value: {replicas}: must be greater than or equal to 0",
@@ -69,29 +81,23 @@ class Subresources:
         new["spec"]["replicas"] = replicas
         if version := meta(wanted).get("resourceVersion"):
             meta(new)["resourceVersion"] = version
-        return json_response(scale_of(self.registry.update(kind, new, "scale", how(request))))
+        return json_response(scale_of(self.registry.update(kind, new, "scale", options.how(request))))
 
     async def _evict(self, request: web.Request, address: Address) -> web.StreamResponse:
         _only(request, "POST")
-        body, _ = await bodies.decode(request)
+        body = await bodies.decode_as(request, _EVICTION)
         pod = self.registry.get(POD, address.namespace, address.name)
-        options = body.get("deleteOptions") or {}
+        asked = options.deletion_by(body.get("deleteOptions") or {}, request, POD)
         if not is_deleted(pod):
             self.check_eviction(self.registry, pod)
-            self.registry.delete(
-                POD,
-                address.namespace,
-                address.name,
-                grace_period=options.get("gracePeriodSeconds"),
-                dry_run=bool(options.get("dryRun")) or how(request).dry_run,
-            )
+            self.registry.delete(POD, address.namespace, address.name, **asked)
         return json_response(
             {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201
         )
 
     async def _token(self, request: web.Request, address: Address) -> web.StreamResponse:
         _only(request, "POST")
-        body, _ = await bodies.decode(request)
+        body = await bodies.decode_as(request, _TOKEN_REQUEST)
         account = self.registry.get(SERVICE_ACCOUNT, address.namespace, address.name)
         spec = body.get("spec") or {}
         pod = self._bound_pod(address.namespace, spec.get("boundObjectRef") or {})
@@ -109,24 +115,26 @@ class Subresources:
 
     async def _bind(self, request: web.Request, address: Address) -> web.StreamResponse:
         _only(request, "POST")
-        body, _ = await bodies.decode(request)
-        node = (body.get("target") or {}).get("name", "")
+        body = await bodies.decode_as(request, _BINDING)
+        if not (node := (body.get("target") or {}).get("name")):
+            cause = problems.Cause("FieldValueRequired", "Required value", "target.name")
+            raise problems.invalid(_BINDING, address.name, [cause])
         pod = copy_of(self.registry.get(POD, address.namespace, address.name))
         if pod["spec"].get("nodeName"):
             message = f'pod {address.name} is already assigned to node "{pod["spec"]["nodeName"]}"'
             raise problems.conflict(POD, address.name, message)
         pod["spec"]["nodeName"] = node
-        self.registry.update(POD, pod)
+        self.registry.update(POD, pod, how=options.how(request))
         return json_response(
             {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201
         )
 
     async def _finalize(self, request: web.Request, address: Address) -> web.StreamResponse:
         _only(request, "PUT")
-        body, _ = await bodies.decode(request)
-        new = copy_of(self.registry.get(address.kind, "", address.name))
+        body = await bodies.decode_as(request, NAMESPACE)
+        new = copy_of(self.registry.get(NAMESPACE, "", address.name))
         new.setdefault("spec", {})["finalizers"] = (body.get("spec") or {}).get("finalizers") or []
-        return json_response(self.registry.update(address.kind, new, "finalize"))
+        return json_response(self.registry.update(NAMESPACE, new, "finalize", options.how(request)))
 
     async def _log(self, request: web.Request, address: Address) -> web.StreamResponse:
         _only(request, "GET")
@@ -172,9 +180,6 @@ class Subresources:
         "portforward": _port_forward,
         "proxy": _proxy,
     }
-
-
-_SCALE = Kind("autoscaling", "v1", "Scale", "scales")
 
 
 def scale_of(workload: Object) -> Object:

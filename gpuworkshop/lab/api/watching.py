@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import time
 from collections.abc import Callable, Iterator
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from gpuworkshop.lab.api import problems
+from gpuworkshop.lab.api import options, problems
 from gpuworkshop.lab.api.answers import Form, as_version
 from gpuworkshop.lab.api.changes import Change
 from gpuworkshop.lab.api.kinds import Kind
@@ -39,70 +40,70 @@ class Watch:
 
     def __init__(self, registry: Registry, watched: Watched, request: web.Request) -> None:
         self._registry, self._watched, self._query = registry, watched, request.query
-        self._bookmarks = _flag(request, "allowWatchBookmarks")
-        self._initial = _flag(request, "sendInitialEvents")
+        self._bookmarks = options.flag(request.query, "allowWatchBookmarks")
+        self._initial = options.flag(request.query, "sendInitialEvents")
         self._columns_sent = False
-        self._check()
-        seconds = int(self._query.get("timeoutSeconds") or 0)
+        options.check_watch(request.query)
+        self._version = options.whole_number(request.query, "resourceVersion")
+        seconds = options.whole_number(request.query, "timeoutSeconds")
         self._until = time.monotonic() + (seconds or random.randint(SHORTEST_S, LONGEST_S))  # noqa: S311
-
-    def _check(self) -> None:
-        if "sendInitialEvents" in self._query and self._query.get("resourceVersionMatch") != "NotOlderThan":
-            message = (
-                "sendInitialEvents: Forbidden: sendInitialEvents requires setting resourceVersionMatch to "
-                "NotOlderThan"
-            )
-            raise problems.ApiError(422, "Invalid", f'ListOptions.meta.k8s.io "" is invalid: {message}')
-        for name in ("resourceVersion", "timeoutSeconds"):
-            if (value := self._query.get(name) or "0") and not value.isdecimal():
-                raise problems.bad_request(f"invalid {name}: {value!r} is no whole number")
+        self._bookmark_at = self._next_bookmark()
 
     async def serve(self, request: web.Request, closing: asyncio.Event) -> web.StreamResponse:
-        """Answer with the stream."""
+        """Answer with the stream; what is wrong with where to begin is said in it."""
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         await response.prepare(request)
-        lines, position = self._beginning()
-        await response.write(b"".join(lines))
         try:
-            while position is not None and await self._more(position, closing):
-                changes = self._registry.store.log.read(position)
-                if changes is None:
-                    position = None
-                    break
-                position += len(changes)
-                lines = [line for change in changes for line in self._lines(change)]
-                if not changes and self._bookmarks:
-                    lines = [self._bookmark({})]
-                if lines:
-                    await response.write(b"".join(lines))
-            if position is None:
-                await response.write(self._too_old())
+            try:
+                await self._send(response, closing)
+            except problems.ApiError as error:
+                await response.write(b'{"type":"ERROR","object":%s}\n' % encoded(error.status()))
             await response.write_eof()
         except ConnectionError:
             pass  # the client has gone, which is how most watches end
         return response
 
+    async def _send(self, response: web.StreamResponse, closing: asyncio.Event) -> None:
+        lines, position = self._beginning()
+        await response.write(b"".join(lines))
+        while await self._more(position, closing):
+            changes = self._registry.store.log.read(position)
+            if changes is None:
+                raise self._too_old()
+            position += len(changes)
+            lines = [line for change in changes for line in self._lines(change)]
+            if not lines and time.monotonic() >= self._bookmark_at:
+                lines = [self._bookmark({})]
+            if lines:
+                self._bookmark_at = self._next_bookmark()
+                await response.write(b"".join(lines))
+
+    def _next_bookmark(self) -> float:
+        return time.monotonic() + BOOKMARK_EVERY_S if self._bookmarks else math.inf
+
     async def _more(self, position: int, closing: asyncio.Event) -> bool:
         """Wait for a change, or the time of a bookmark; False when the watch is over."""
         log = self._registry.store.log
-        left = self._until - time.monotonic()
-        if closing.is_set() or left <= 0:
+        now = time.monotonic()
+        if closing.is_set() or now >= self._until:
             return False
         if log.end > position:
             return True
         with suppress(TimeoutError):
-            async with asyncio.timeout(min(left, BOOKMARK_EVERY_S)):
+            async with asyncio.timeout(max(0.0, min(self._until, self._bookmark_at) - now)):
                 await log.more()
         return not closing.is_set() and (time.monotonic() < self._until or log.end > position)
 
-    def _beginning(self) -> tuple[list[bytes], int | None]:
-        """The lines for what exists, and the position in the log from which to go on."""
+    def _beginning(self) -> tuple[list[bytes], int]:
+        """The lines for what exists, and the position in the log from which to go on.
+
+        ApiError 410 where not all is remembered from there on, 504 for a version that is still to come.
+        """
         log = self._registry.store.log
-        version = int(self._query.get("resourceVersion") or 0)
-        if version > self._registry.store.revision:
-            return [self._error(_from_the_future(version, self._registry.store.revision))], log.end
-        if version and not self._initial:
-            return [], log.position_after(version)
+        if options.version_asked(self._registry, self._query) and not self._initial:
+            if (position := log.position_after(self._version)) is None:
+                raise self._too_old()
+            return [], position
         lines = []
         if self._initial or "sendInitialEvents" not in self._query:
             watched = self._watched
@@ -156,14 +157,9 @@ class Watch:
             obj = {**table, "rows": [{"cells": [], "object": obj}]}
         return b'{"type":"BOOKMARK","object":%s}\n' % encoded(obj)
 
-    def _too_old(self) -> bytes:
-        version = self._query.get("resourceVersion") or "0"
-        return self._error(
-            problems.expired(f"too old resource version: {version} ({self._registry.store.revision})")
-        )
-
-    def _error(self, error: problems.ApiError) -> bytes:
-        return b'{"type":"ERROR","object":%s}\n' % encoded(error.status())
+    def _too_old(self) -> problems.ApiError:
+        current = self._registry.store.revision
+        return problems.expired(f"too old resource version: {self._version} ({current})")
 
 
 def _with_version(change: Change) -> Object:
@@ -172,13 +168,3 @@ def _with_version(change: Change) -> Object:
         return change.object
     metadata = {**change.previous["metadata"], "resourceVersion": str(change.revision)}
     return {**change.previous, "metadata": metadata}
-
-
-def _from_the_future(version: int, current: int) -> problems.ApiError:
-    message = f"Timeout: Too large resource version: {version}, current: {current}"
-    details = {"causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]}
-    return problems.ApiError(504, "Timeout", message, {**details, "retryAfterSeconds": 1})
-
-
-def _flag(request: web.Request, name: str) -> bool:
-    return request.query.get(name, "") in ("true", "1")
