@@ -126,6 +126,22 @@ def as_numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("."))
 
 
+@dataclass(frozen=True)
+class Chart:
+    """A chart of somebody else's: `version` of `name`, in the repository known as `repository`, at `url`."""
+
+    name: str
+    repository: str
+    url: str
+    version: str
+
+
+def chart(name: str) -> Chart:
+    """The chart of that name. Raises KeyError for an unknown one."""
+    entry = _table()[name]
+    return Chart(name, entry["repository"], entry["url"], entry["chart"])
+
+
 def tools() -> dict[str, Tool]:
     """All command-line tools, by name, in the order of the table."""
     return {name: _tool(name, entry) for name, entry in _table().items() if "commands" in entry}

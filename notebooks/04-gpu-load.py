@@ -61,7 +61,8 @@ ws.kubectl("exec deployment/gpu-burn -- nvidia-smi")
 
 # %%
 ws.kubectl(
-    "get --raw /api/v1/namespaces/gpu-metrics/services/dcgm-exporter:9400/proxy/metrics", grep="GPU_UTIL"
+    "get --raw /api/v1/namespaces/gpu-operator/services/nvidia-dcgm-exporter:9400/proxy/metrics",
+    grep="GPU_UTIL",
 )
 
 # %% [markdown]

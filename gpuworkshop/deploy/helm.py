@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,17 +40,20 @@ class Helm(Client):
         namespace: str,
         *,
         values: Mapping[str, Any] | None = None,
+        files: Sequence[Path] = (),
         version: str = "",
         timeout_s: int = READY_S,
     ) -> str:
         """Install the release, or upgrade it, and wait until all of it is ready.
 
-        It can be repeated: there is one release of the name, however often this is called. Raises DeployError
+        `values` lie over those of `files`, and each file over the ones before it. It can be repeated: there
+        is one release of the name, however often this is called. Raises DeployError
         in helm's words, or after `timeout_s` seconds.
         """
         pinned = ["--version", version] if version else []
         command = ["upgrade", "--install", release, chart, "--namespace", namespace, "--create-namespace"]
-        command += [*pinned, "--values", "-", "--wait", "--timeout", f"{timeout_s}s"]
+        command += [*pinned, *(f"--values={file}" for file in files), "--values", "-"]
+        command += ["--wait", "--timeout", f"{timeout_s}s"]
         text = yaml.safe_dump(dict(values or {}), sort_keys=False)
         return self.run(*command, stdin=text, timeout_s=timeout_s + LIMIT_S)
 

@@ -23,7 +23,7 @@ from gpuworkshop.deploy import charts
 REPOSITORIES = {
     "nvidia": ("gpu-operator",),
     "prometheus-community": ("kube-prometheus-stack",),
-    "gpuworkshop": ("gpu-burn",),
+    "gpuworkshop": ("gpu-burn", "gpuworkshop-exporter"),
 }
 MADE = "2026-01-01T00:00:00Z"
 

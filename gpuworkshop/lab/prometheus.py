@@ -21,7 +21,8 @@ import yaml
 from gpuworkshop.errors import LabError
 
 SCRAPE_INTERVAL = "1s"
-JOB = "dcgm-exporter"
+# NVIDIA's exporter; and the workshop's own, where that runs beside it.
+JOB, OWN_JOB = "dcgm-exporter", "gpuworkshop-exporter"
 
 
 def target_labels(node: str) -> Mapping[str, str]:
@@ -84,9 +85,10 @@ def _config(kubeconfig: Path) -> dict[str, object]:
                 "relabel_configs": [
                     {
                         "source_labels": [container, port],
-                        "regex": ".*dcgm-exporter;metrics",
+                        "regex": f"(.*dcgm-exporter|{OWN_JOB});metrics",
                         "action": "keep",
                     },
+                    {"source_labels": [container], "regex": f"({OWN_JOB})", "target_label": "job"},
                     {"source_labels": ["__meta_kubernetes_pod_phase"], "regex": "Running", "action": "keep"},
                     {"source_labels": [node], "target_label": "node"},
                     {"source_labels": [node], "replacement": "$1:9400", "target_label": "instance"},

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gpuworkshop.deploy import clusters, manifests
+from gpuworkshop.deploy.helm import Helm
 from gpuworkshop.deploy.kubectl import Kubectl
 from gpuworkshop.errors import LabNotRunning, PrometheusError
 from gpuworkshop.lab import cluster_access, services
@@ -29,6 +30,7 @@ START_TIMEOUT_S = 120.0  # the first start may fetch Prometheus
 NODES_READY_S = 60
 CONFIG_FILE = "cluster-config.yaml"
 SIMULATED = "gpuworkshop.io/simulated=true"
+OPERATORS_EXPORTER = "app=nvidia-dcgm-exporter"
 # What tells nodes of one configuration from those of another, or of the same one before it was edited.
 KIND_OF_NODE = (
     "alpha.eksctl.io/cluster-name",
@@ -84,6 +86,12 @@ class Lab:
         return Kubectl(find_or_fetch("kubectl", self.settings), self.kubeconfig)
 
     @property
+    def helm(self) -> Helm:
+        """helm on the cluster, with repositories of the lab's own. Raises LabNotRunning."""
+        home = self.settings.state / "helm"
+        return Helm(find_or_fetch("helm", self.settings), self.kubectl.kubeconfig, home)
+
+    @property
     def prometheus_url(self) -> str:
         """Where the lab's Prometheus answers. Raises LabNotRunning."""
         for status in self.status():
@@ -109,7 +117,9 @@ class Lab:
         config = cluster_config.read(path)
         nodes = cluster_config.node_objects(config)
         said = self._delete_nodes(self._foreign(config))
-        equipment = ("eks-addons", "device-plugin", "dcgm-exporter")
+        equipment = ["eks-addons", "device-plugin"]
+        if not self.kubectl.get("daemonset", "--all-namespaces", "-l", OPERATORS_EXPORTER):
+            equipment.append("dcgm-exporter")  # a GPU with two of them would be there twice
         said += self.kubectl.apply([*nodes, *(each for name in equipment for each in manifests.load(name))])
         replace_file(self._folder.path / CONFIG_FILE, path.read_text(encoding="utf-8"))
         self._await_ready(map(_name, nodes))

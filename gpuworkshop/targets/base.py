@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from gpuworkshop.deploy.helm import Helm
 from gpuworkshop.deploy.kubectl import Kubectl
 from gpuworkshop.processes.groups import ServiceStatus
+from gpuworkshop.versions import Chart
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,22 @@ class Target(Protocol):
     @property
     def kubectl(self) -> Kubectl:
         """kubectl, on its cluster."""
+
+    @property
+    def helm(self) -> Helm:
+        """helm, on its cluster."""
+
+    def add_chart(self, chart: Chart) -> str:
+        """Make the chart's repository known to helm; the name by which helm then finds the chart."""
+
+    def chart_commands(self, chart: Chart) -> Sequence[str]:
+        """The command lines that do the same."""
+
+    def scale(self, node_group: str, count: int) -> None:
+        """Give a node group so many nodes, and wait until they are ready."""
+
+    def scale_command(self, node_group: str, count: int) -> str:
+        """The command line that does the same."""
 
     @property
     def cluster_config(self) -> Path:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from gpuworkshop.deploy.helm import Helm
 from gpuworkshop.deploy.kubectl import Kubectl
 from gpuworkshop.lab.stage import Lab
 from gpuworkshop.processes.groups import ServiceStatus
 from gpuworkshop.settings import Settings
 from gpuworkshop.targets.base import PodOnGpu
+from gpuworkshop.versions import Chart
 
 
 class LabTarget:
@@ -41,6 +43,34 @@ class LabTarget:
     def kubectl(self) -> Kubectl:
         """kubectl, on the rehearsal cluster."""
         return self._lab.kubectl
+
+    @property
+    def helm(self) -> Helm:
+        """helm, on the rehearsal cluster."""
+        return self._lab.helm
+
+    def add_chart(self, chart: Chart) -> str:
+        """Know the lab's own repository, whose chart stands in for the real one."""
+        self.helm.add_repository(chart.repository, self._repository(chart))
+        return f"{chart.repository}/{chart.name}"
+
+    def chart_commands(self, chart: Chart) -> Sequence[str]:
+        """The lab's repository, and where the real one is."""
+        return (
+            f"# The lab's stand-in. The real chart is at {chart.url}",
+            f"helm repo add {chart.repository} {self._repository(chart)} --force-update",
+        )
+
+    def _repository(self, chart: Chart) -> str:
+        return f"{self._lab.charts_url}/{chart.repository}"
+
+    def scale(self, node_group: str, count: int) -> None:
+        """Make simulated nodes, or delete them."""
+        self._lab.scale(node_group, count)
+
+    def scale_command(self, node_group: str, count: int) -> str:
+        """What scales the node group, on the command line."""
+        return f"./exec.sh gpuworkshop lab scale --nodegroup {node_group} --nodes {count}"
 
     @property
     def cluster_config(self) -> Path:

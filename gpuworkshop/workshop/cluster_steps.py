@@ -28,6 +28,12 @@ class ClusterStep(Step):
     def give_history(self, seconds: float) -> None:
         """Nothing: there is no data."""
 
+    def await_check(self, missing: str, patience_s: float) -> Verdict:
+        """Ask until the check passes: a cluster comes to be so a moment after it was told."""
+        return self.await_proof(
+            lambda: verdict.seen if (verdict := self.check()).ok else "", missing, patience_s
+        )
+
     def nodes(self) -> list[dict[str, Any]]:
         """The cluster's nodes."""
         return list(self._target.kubectl.get("nodes"))
@@ -90,9 +96,7 @@ class DevicePlugin(ClusterStep):
 
     def verify(self) -> Verdict:
         """Wait until the nodes offer GPUs: their kubelets report them a moment after the plugin is up."""
-        return self.await_proof(
-            lambda: verdict.seen if (verdict := self.check()).ok else "", "no GPUs", READY_S
-        )
+        return self.await_check("no GPUs", READY_S)
 
     @told
     def reset(self) -> Verdict:

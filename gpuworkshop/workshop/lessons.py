@@ -26,7 +26,15 @@ class Lesson:
 LESSONS = (
     Lesson("first-wave", "00-first-wave.ipynb", "The first wave", 5, ("lab", "three-pods"), 900),
     Lesson("cluster", "02-cluster.ipynb", "A cluster with GPUs", 10, ("lab", "cluster", "device-plugin"), 0),
-    Lesson("gpu-load", "04-gpu-load.ipynb", "A load on a GPU", 10, ("lab", "cluster", "device-plugin"), 0),
+    Lesson(
+        "dcgm-exporter",
+        "03-dcgm-exporter.ipynb",
+        "NVIDIA's exporter",
+        15,
+        ("lab", "cluster", "device-plugin"),
+        0,
+    ),
+    Lesson("gpu-load", "04-gpu-load.ipynb", "A load on a GPU", 10, ("lab", "cluster", "gpu-operator"), 0),
     Lesson(
         "prometheus-live",
         "08-prometheus-live.ipynb",
@@ -34,6 +42,14 @@ LESSONS = (
         10,
         ("lab", "three-pods", "gpu-burn"),
         3600,
+    ),
+    Lesson(
+        "sharing-a-gpu",
+        "10-sharing-a-gpu.ipynb",
+        "Sharing a GPU",
+        15,
+        ("lab", "cluster", "gpu-operator"),
+        0,
     ),
 )
 

@@ -18,8 +18,10 @@ from gpuworkshop.settings import Settings
 from gpuworkshop.targets import Target, open_target
 from gpuworkshop.workshop import lessons
 from gpuworkshop.workshop.cluster_steps import DevicePlugin, Nodes
+from gpuworkshop.workshop.exporter_steps import GpuOperator, PodShares
 from gpuworkshop.workshop.lab_steps import TargetUp
 from gpuworkshop.workshop.pod_steps import GpuBurn, ThreePods
+from gpuworkshop.workshop.sharing_steps import TimeSlicing, TwoPods
 from gpuworkshop.workshop.steps import Step
 from gpuworkshop.workshop.verdict import Verdict
 
@@ -40,7 +42,10 @@ class Workshop:
         self.target = target
         self.settings = settings
         self._reader: PrometheusReader | None = None
-        makers = (TargetUp, Nodes, DevicePlugin, ThreePods, GpuBurn)
+        makers = (
+            *(TargetUp, Nodes, DevicePlugin, GpuOperator, ThreePods, GpuBurn),
+            *(TimeSlicing, TwoPods, PodShares),
+        )
         steps: list[Step] = [make(target) for make in makers]
         self.steps: Mapping[str, Step] = {step.name: step for step in steps}
 
@@ -165,6 +170,11 @@ class Workshop:
         print(shown)
         said = self.target.kubectl.say(*shlex.split(line), stdin=stdin)
         print("\n".join(text for text in said.splitlines() if grep in text))
+
+    def helm(self, line: str) -> None:
+        """Print `helm LINE` and what it answers; the line is split as a shell would, and no shell sees it."""
+        print(f"$ helm {line}")
+        print(self.target.helm.say(*shlex.split(line)))
 
     def stop_live(self) -> None:
         """Stop every live picture of this notebook; the last frames stay."""
