@@ -65,7 +65,9 @@ ws.kubectl("get clusterpolicy")
 # on its node; the operator's DaemonSets choose nodes by labels.
 
 # %%
-ws.kubectl("get nodes -L feature.node.kubernetes.io/pci-10de.present -L nvidia.com/gpu.product -L nvidia.com/gpu.count")
+ws.kubectl(
+    "get nodes -L feature.node.kubernetes.io/pci-10de.present -L nvidia.com/gpu.product -L nvidia.com/gpu.count"
+)
 
 # %% [markdown]
 # `10de` is NVIDIA's number on the PCI bus.

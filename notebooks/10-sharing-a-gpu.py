@@ -47,7 +47,9 @@ ws.step("time-slicing").apply()
 # %%
 gpus = r"get nodes -o 'custom-columns=NODE:.metadata.name,GPUS:.status.allocatable.nvidia\.com/gpu'"
 ws.kubectl(gpus)
-ws.kubectl("get nodes -L nvidia.com/gpu.product -L nvidia.com/gpu.replicas -l eks.amazonaws.com/nodegroup=sharing")
+ws.kubectl(
+    "get nodes -L nvidia.com/gpu.product -L nvidia.com/gpu.replicas -l eks.amazonaws.com/nodegroup=sharing"
+)
 
 # %% [markdown]
 # ## Two pods
