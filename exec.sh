@@ -18,6 +18,7 @@ for bin in "$state"/tools/*/bin "$root/.workshop/venv/bin"; do
 done
 export PATH
 export KUBECONFIG=$state/lab/kubeconfig # also when it is not there: never the learner's own cluster
+export HELM_CONFIG_HOME=$state/helm/config HELM_CACHE_HOME=$state/helm/cache HELM_DATA_HOME=$state/helm/data
 if [ $# -eq 0 ]; then set -- "${SHELL:-bash}"; fi
 set -x
 exec "$@"

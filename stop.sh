@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Ends every process that the workshop started, whatever state the rest is in.
-#   ./stop.sh [--purge]      --purge then removes .workshop, with your copies of the notebooks
+#   ./stop.sh [--purge]      --purge then removes .workshop, with your copies of the notebooks; at a terminal it asks
 set -euo pipefail
 CDPATH='' cd -P -- "$(dirname -- "${BASH_SOURCE[0]}")"
 trap '' HUP # the terminal may be one of the JupyterLab that ends here: neither it nor its mark shall end this
@@ -13,6 +13,10 @@ case "${1:-}" in
     exit 2
     ;;
 esac
+if [ "${1:-}" = --purge ] && [ -t 0 ]; then
+  read -r -p 'Remove .workshop, with your copies of the notebooks? [y/N] ' answer
+  case $answer in [yY] | [yY]es) ;; *) exit 1 ;; esac
+fi
 # Where the state is was written down when it was first used.
 state=${GPUWORKSHOP_STATE:-$(cat .workshop/state-folder 2>/dev/null || echo .workshop)}
 for python in python3 python3.13 python3.12 python3.11 "${PYTHON:-python}" .workshop/venv/bin/python ''; do

@@ -56,10 +56,13 @@ def status() -> None:
 
 
 @lab.command()
-def reset() -> None:
+@click.option("--yes", is_flag=True, help="Do not ask. In a script nothing is asked either.")
+def reset(yes: bool) -> None:
     """End the cluster and forget all of it: objects, samples, keys. The next `up` starts with none."""
     from gpuworkshop.lab.stage import Lab
 
+    if not yes and sys.stdin.isatty():
+        click.confirm("Forget the whole cluster, and all samples?", abort=True)
     Lab(settings_module.load()).reset()
     click.echo("nothing is left of the cluster; gpuworkshop lab up starts a new one")
 

@@ -12,13 +12,14 @@ from typing import Any
 from gpuworkshop.deploy import clusters, manifests
 from gpuworkshop.deploy.helm import Helm
 from gpuworkshop.deploy.kubectl import Kubectl
-from gpuworkshop.errors import LabNotRunning, PrometheusError
+from gpuworkshop.errors import LabNotRunning, PrometheusError, ToolMissing
 from gpuworkshop.lab import cluster_access, services
 from gpuworkshop.lab.nodes import cluster_config
 from gpuworkshop.lab.nodes.cluster_config import GROUP_LABEL, ClusterConfig
 from gpuworkshop.lab.prometheus import backfill
 from gpuworkshop.lab.simulation import SimulatedNode
 from gpuworkshop.processes import groups
+from gpuworkshop.processes.downloads import say
 from gpuworkshop.processes.groups import ServiceStatus
 from gpuworkshop.processes.state import replace_file
 from gpuworkshop.processes.tools import find_or_fetch
@@ -50,10 +51,15 @@ class Lab:
     def up(self) -> list[ServiceStatus]:
         """Bring the lab up, or find it up; a cluster that has no nodes yet gets the lab's own.
 
-        Fetches Prometheus and kubectl first, so that their progress can be seen.
+        Fetches its tools first, so that their progress can be seen. Without helm it goes on: only some
+        notebooks need it.
         """
         for tool in ("prometheus", "kubectl"):
             find_or_fetch(tool, self.settings)
+        try:
+            find_or_fetch("helm", self.settings)
+        except ToolMissing as error:
+            say(f"going on without helm, which the notebooks need that install a chart: {error}")
         started = groups.ensure(GROUP, self.settings, timeout_s=START_TIMEOUT_S)
         if not self.kubectl.get("nodes"):
             self.create()

@@ -59,7 +59,7 @@ class LiveFigure:
             self._build([(chart.title, chart.unit) for chart in charts])
             for strip, chart in zip(self._strips, charts, strict=True):
                 strip.update(chart, self._styles, start, end)
-            self._provenance.set_text(", ".join([*_back_filled(charts, start), *simulated(charts)]))
+            self._provenance.set_text(", ".join([*_back_filled(charts, start, end), *simulated(charts)]))
             return to_png(np.vstack([draw(self._canvas), self._legend.draw(keys, self._styles)]))
 
     def _build(self, strips: list[tuple[str, str]]) -> None:
@@ -122,7 +122,7 @@ class _Strip:
             joinstyle="round" if width > 1 else "bevel",  # a quarter of the time, and nothing to see
         )
         self._mark(points, low, high, [look.colour for look in looks])
-        self._say(chart, start)
+        self._say(chart, start, end)
 
     def _mark(self, points: Floats, low: float, high: float, colours: Sequence[str]) -> None:
         """A dot on each line's newest value, and on values without neighbours, which make no line."""
@@ -152,8 +152,8 @@ class _Strip:
             self._axes.set_xlabel(f"local time ({_zone(end)})", size=11, color=FAINT, labelpad=4)
         return low, high
 
-    def _say(self, chart: Chart, start: float) -> None:
-        edge = _made_up_until(chart, start)
+    def _say(self, chart: Chart, start: float, end: float) -> None:
+        edge = _made_up_until(chart, start, end)
         self._shade.set(x=start, width=edge - start)
         self._empty.set_text("" if chart.has_data else "no data yet")
 
@@ -217,13 +217,16 @@ def simulated(charts: Sequence[Chart]) -> list[str]:
     return [f"simulated: {note}" for note in notes if note]
 
 
-def _made_up_until(chart: Chart, start: float) -> float:
-    """Until when this chart's history was made up; `start` if it was not, or before then."""
+def _made_up_until(chart: Chart, start: float, end: float) -> float:
+    """Until when, from `start` to `end`, this chart's history was made up; `start` if it was not.
+
+    A history goes on a few seconds beyond the moment at which it is made: until scrapes take over.
+    """
     until = chart.attrs.get("backfilled_before")
-    return max(until.timestamp(), start) if isinstance(until, datetime) else start
+    return min(max(until.timestamp(), start), end) if isinstance(until, datetime) else start
 
 
-def _back_filled(charts: Sequence[Chart], start: float) -> list[str]:
-    edge = max((_made_up_until(chart, start) for chart in charts), default=start)
+def _back_filled(charts: Sequence[Chart], start: float, end: float) -> list[str]:
+    edge = max((_made_up_until(chart, start, end) for chart in charts), default=start)
     clock = time.strftime("%H:%M:%S", time.localtime(edge))
     return [f"back-filled before {clock}"] if edge > start else []

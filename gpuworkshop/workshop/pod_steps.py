@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 
 import pandas as pd
 
 from gpuworkshop.deploy import manifests
-from gpuworkshop.errors import LabNotRunning, PrometheusError
+from gpuworkshop.errors import KubectlError, LabNotRunning, PrometheusError
 from gpuworkshop.metrics import PrometheusReader, catalog
 from gpuworkshop.targets import PodOnGpu, Target
 from gpuworkshop.workshop.steps import Step, told
@@ -50,7 +51,10 @@ class PodsRunning(Step):
         """Apply the manifest, and wait for the pods."""
         kubectl = self._target.kubectl
         kubectl.apply(manifests.load(self.manifest))
-        kubectl.wait("pod", "--all-namespaces", "-l", self._selector, condition="Ready", timeout_s=READY_S)
+        with suppress(KubectlError):  # `apply` ends with the check, which says what each pod waits for
+            kubectl.wait(
+                "pod", "--all-namespaces", "-l", self._selector, condition="Ready", timeout_s=READY_S
+            )
 
     @told
     def reset(self) -> Verdict:

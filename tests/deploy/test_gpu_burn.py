@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 import time
@@ -58,6 +59,20 @@ def script() -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def test_every_register_and_label_of_the_kernel_is_declared(script: ModuleType) -> None:
+    """There is no driver here that could compile it."""
+    text = script.KERNEL.decode("ascii").removesuffix("\0")
+    declared = set()
+    for line in re.findall(r"\.reg \.\w+ ([^;]+);", text):
+        for name, _, count in re.findall(r"(%\w+)(<(\d+)>)?", line):
+            declared |= {f"{name}{n}" for n in range(int(count))} if count else {name}
+    used = set(re.findall(r"%\w+\b(?!<)", text)) - {"%tid"}
+    assert used == declared
+    assert set(re.findall(r"bra (\w+)", text)) == set(re.findall(r"^(\w+):", text, re.MULTILINE))
+    assert text.count("{") == text.count("}")
+    assert text.count("mma.sync") == len(script.SUMS)
 
 
 class Driver:

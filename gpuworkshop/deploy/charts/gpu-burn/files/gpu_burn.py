@@ -1,8 +1,9 @@
 """Keeps a GPU busy for some seconds and lets it rest for some, in turn: python gpu_burn.py ON OFF.
 
 Python's standard library alone: it drives the GPU through the CUDA driver's library, which NVIDIA's container
-runtime puts into each container that has a GPU. The load is fp32 arithmetic in registers: it keeps every
-multiprocessor busy, and reaches neither tensor cores nor memory.
+runtime puts into each container that has a GPU. The load is products of half-precision matrices on the tensor
+cores, from registers and into them: it keeps every multiprocessor busy, and does not reach memory. It needs a
+GPU of the Turing generation or newer, such as a T4.
 """
 
 from __future__ import annotations
@@ -14,39 +15,43 @@ import sys
 import threading
 import time
 
-KERNEL = b"""
+MULTIPLY = (
+    "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 "
+    "{{%x{n}, %y{n}, %z{n}, %w{n}}}, {{%a, %a}}, {{%b}}, {{%x{n}, %y{n}, %z{n}, %w{n}}};"
+)
+# Each warp multiplies 16 x 8 by 8 x 8 matrices of half precision into several sums, which do not wait for
+# each other: more at once than a tensor core's pipeline is long.
+SUMS = range(8)
+KERNEL = f"""
 .version 7.0
-.target sm_70
+.target sm_75
 .address_size 64
 .visible .entry burn(.param .u64 out, .param .u32 rounds)
-{
+{{
   .reg .pred %more;
   .reg .u32 %left, %thread;
+  .reg .b32 %a, %b;
   .reg .u64 %address, %offset;
-  .reg .f32 %x, %y, %a, %b, %c, %d, %e, %f, %g;
+  .reg .f32 %x<{len(SUMS)}>, %y<{len(SUMS)}>, %z<{len(SUMS)}>, %w<{len(SUMS)}>;
   ld.param.u64 %address, [out];
   ld.param.u32 %left, [rounds];
   mov.u32 %thread, %tid.x;
-  cvt.rn.f32.u32 %x, %thread;
-  mov.f32 %y, 0f3F7FFFEF;
-  mov.f32 %a, %x; mov.f32 %b, %x; mov.f32 %c, %x; mov.f32 %d, %x;
-  mov.f32 %e, %x; mov.f32 %f, %x; mov.f32 %g, %x;
+  mov.u32 %a, 0x3c003c00;
+  mov.u32 %b, 0x14001400;
+  {" ".join(f"mov.f32 %{name}{n}, 0f00000000;" for n in SUMS for name in "xyzw")}
 again:
-  fma.rn.f32 %a, %a, %y, %x; fma.rn.f32 %b, %b, %y, %x; fma.rn.f32 %c, %c, %y, %x;
-  fma.rn.f32 %d, %d, %y, %x; fma.rn.f32 %e, %e, %y, %x; fma.rn.f32 %f, %f, %y, %x;
-  fma.rn.f32 %g, %g, %y, %x;
+  {" ".join(MULTIPLY.format(n=n) for n in SUMS)}
   sub.u32 %left, %left, 1;
   setp.ne.u32 %more, %left, 0;
   @%more bra again;
-  add.f32 %a, %a, %b; add.f32 %c, %c, %d; add.f32 %e, %e, %f; add.f32 %a, %a, %c;
-  add.f32 %a, %a, %e; add.f32 %a, %a, %g;
+  {" ".join(f"add.f32 %x0, %x0, %x{n}; add.f32 %x0, %x0, %w{n};" for n in SUMS)}
   mul.wide.u32 %offset, %thread, 4;
   add.u64 %address, %address, %offset;
-  st.global.f32 [%address], %a;
+  st.global.f32 [%address], %x0;
   ret;
-}
-\0"""
-THREADS = 1024
+}}
+\0""".encode("ascii")
+THREADS = 512
 BLOCKS_EACH = 2
 MULTIPROCESSORS = 16  # cuDeviceGetAttribute's number for their count
 BLOCKING = 4  # CU_CTX_SCHED_BLOCKING_SYNC: waiting does not spin on a CPU
