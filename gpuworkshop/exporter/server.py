@@ -1,7 +1,7 @@
 """The HTTP side: `/metrics`, `/health` and `/`, from the sampler's last snapshot.
 
 A snapshot is rendered, and compressed, once, however many scrapes ask for it. Requests are answered one
-after the other in one event loop, and no answer waits for a GPU.
+after the other in one event loop, by `http1`, and no answer waits for a GPU.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
-from aiohttp import web
-
 from gpuworkshop.errors import ExporterError, PortInUse
+from gpuworkshop.exporter.http1 import Request, Response, Server
 from gpuworkshop.exporter.rendering import CONTENT_TYPE, Renderer
 from gpuworkshop.exporter.sampler import Sampler, Snapshot
 
@@ -56,37 +55,34 @@ class Pages:
         self._renderer = renderer
         self._body: _Body | None = None
 
-    def application(self) -> web.Application:
-        """The routes."""
-        app = web.Application()
-        app.add_routes(
-            [web.get("/metrics", self.metrics), web.get("/health", self.health), web.get("/", self.home)]
-        )
-        return app
+    def answer(self, request: Request) -> Response:
+        """The page that is asked for."""
+        routes = {"/metrics": self.metrics, "/health": self.health, "/": self.home}
+        route = routes.get(request.path)
+        return route(request) if route else Response(b"there is /metrics, /health and /\n", 404)
 
-    async def metrics(self, request: web.Request) -> web.Response:
+    def metrics(self, request: Request) -> Response:
         """The exposition text, gzipped for those who take that."""
         body = self._current()
-        headers = {"Content-Type": CONTENT_TYPE, "Vary": "Accept-Encoding"}
-        if _takes_gzip(request.headers.get("Accept-Encoding", "")):
-            return web.Response(body=body.zipped, headers={**headers, "Content-Encoding": "gzip"})
-        return web.Response(body=body.plain, headers=headers)
+        headers = [("Content-Type", CONTENT_TYPE), ("Vary", "Accept-Encoding")]
+        if _takes_gzip(request.headers.get("accept-encoding", "")):
+            return Response(body.zipped, headers=[*headers, ("Content-Encoding", "gzip")])
+        return Response(body.plain, headers=headers)
 
-    async def health(self, _: web.Request) -> web.Response:
+    def health(self, _: Request) -> Response:
         """200 while the GPUs are being read, else 503."""
         if stale_s := self._sampler.stale_s():
-            return web.Response(status=503, text=f"stale: the GPUs were last read {stale_s:.0f} s ago\n")
-        return web.Response(text="ok\n")
+            return Response(f"stale: the GPUs were last read {stale_s:.0f} s ago\n".encode(), 503)
+        return Response(b"ok\n")
 
-    async def home(self, _: web.Request) -> web.Response:
+    def home(self, _: Request) -> Response:
         """A page for people."""
         gpus = "".join(f"<li>{line}</li>" for line in self._gpu_lines())
-        return web.Response(
-            text="<!doctype html><title>gpuworkshop exporter</title><h1>gpuworkshop exporter</h1>"
-            f'<p><a href="/metrics">/metrics</a> · <a href="/health">/health</a></p><ul>{gpus}</ul>\n',
-            content_type="text/html",
-            charset="utf-8",
+        page = (
+            "<!doctype html><title>gpuworkshop exporter</title><h1>gpuworkshop exporter</h1>"
+            f'<p><a href="/metrics">/metrics</a> · <a href="/health">/health</a></p><ul>{gpus}</ul>\n'
         )
+        return Response(page.encode(), headers=[("Content-Type", "text/html; charset=utf-8")])
 
     def _gpu_lines(self) -> list[str]:
         lines = []
@@ -120,19 +116,17 @@ async def serve(pages: Pages, address: Address, ready: Callable[[Address], None]
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-    runner = web.AppRunner(pages.application(), access_log=None, shutdown_timeout=1)
-    await runner.setup()
+    server = Server(pages.answer)
     try:
-        await _listen(runner, address)
-        ready(Address(address.host, runner.addresses[0][1]))
+        ready(Address(address.host, await _listen(server, address)))
         await stopped.wait()
     finally:
-        await runner.cleanup()
+        await server.stop()
 
 
-async def _listen(runner: web.AppRunner, address: Address) -> None:
+async def _listen(server: Server, address: Address) -> int:
     try:
-        await web.TCPSite(runner, address.host, address.port).start()
+        return await server.start(address.host, address.port)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise PortInUse(

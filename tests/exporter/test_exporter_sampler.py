@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from aiohttp.test_utils import TestClient, TestServer
 
 from gpuworkshop.exporter.devices import Device, Family, Pod, Reading
 from gpuworkshop.exporter.fields import Field
+from gpuworkshop.exporter.http1 import Request
 from gpuworkshop.exporter.rendering import Renderer
 from gpuworkshop.exporter.sampler import Sampler
 from gpuworkshop.exporter.schema import SCHEMAS
@@ -87,16 +86,11 @@ def test_a_snapshot_grows_stale(backend: Backend, age_s: float) -> None:
         assert bool(sampler.stale_s()) == (age_s > 125)
 
 
-async def _answers(pages: Pages) -> tuple[int, str, str]:
-    async with TestClient(TestServer(pages.application())) as client:
-        health, metrics = await client.get("/health"), await client.get("/metrics")
-        return health.status, await health.text(), await metrics.text()
-
-
 def test_when_stale_the_health_is_503_and_a_scrape_shows_no_values(backend: Backend) -> None:
     with Sampler(backend, backend, 60) as sampler:
         sampler.snapshot = replace(sampler.snapshot, taken=sampler.snapshot.taken - 130)
-        status, text, metrics = asyncio.run(_answers(Pages(sampler, Renderer(SCHEMAS["4.8.4"], "node-1"))))
-    assert (status, text) == (503, "stale: the GPUs were last read 130 s ago\n")
-    assert "DCGM_" not in metrics
-    assert "gpuworkshop_sample_timestamp_seconds" in metrics
+        pages = Pages(sampler, Renderer(SCHEMAS["4.8.4"], "node-1"))
+        health, metrics = (pages.answer(Request("GET", path)) for path in ("/health", "/metrics"))
+    assert (health.status, health.body) == (503, b"stale: the GPUs were last read 130 s ago\n")
+    assert b"DCGM_" not in metrics.body
+    assert b"gpuworkshop_sample_timestamp_seconds" in metrics.body

@@ -1,21 +1,16 @@
-"""The kubelet's pod-resources API, v1: which devices each container of a node holds.
+"""The messages and methods of the pod-resources API.
 
-The few messages are built from a table when this module is imported, so that no generated code has to be
-kept. Field numbers are those of k8s.io/kubelet/pkg/apis/podresources/v1/api.proto. The messages are served
-and asked for by gRPC over a unix socket, which only the node's own processes reach.
+They are built from a table when this module is imported, so that no generated code has to be kept. Field
+numbers are those of k8s.io/kubelet/pkg/apis/podresources/v1/api.proto.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from typing import Any
 
-import grpc
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 SERVICE = "v1.PodResourcesLister"
-# Where a real node has it, below /var/lib/kubelet/pod-resources.
-SOCKET_NAME = "kubelet.sock"
 
 _STRING, _INT64, _UINT64, _MESSAGE = 9, 3, 4, 11
 _SCALARS = {"string": _STRING, "int64": _INT64, "uint64": _UINT64}
@@ -103,53 +98,8 @@ PodResources = _CLASSES["PodResources"]
 ContainerResources = _CLASSES["ContainerResources"]
 ContainerDevices = _CLASSES["ContainerDevices"]
 
-Method = Callable[[Any, Any], Awaitable[Any]]
 
-
-class Lister(Protocol):
-    """What a node answers; each method gets the request and gRPC's context, and returns the response."""
-
-    async def list(self, request: Any, context: Any) -> Any:
-        """Every pod of the node with what its containers hold."""
-
-    async def allocatable(self, request: Any, context: Any) -> Any:
-        """Everything that the node could give away."""
-
-    async def get(self, request: Any, context: Any) -> Any:
-        """One pod."""
-
-
-def handler(lister: Lister) -> grpc.GenericRpcHandler:
-    """The service, to be added to a gRPC server."""
-    answers: dict[str, Method] = {
-        "List": lister.list,
-        "GetAllocatableResources": lister.allocatable,
-        "Get": lister.get,
-    }
-    methods = {
-        name: grpc.unary_unary_rpc_method_handler(
-            answer,
-            request_deserializer=_CLASSES[_METHODS[name][0]].FromString,
-            response_serializer=_CLASSES[_METHODS[name][1]].SerializeToString,
-        )
-        for name, answer in answers.items()
-    }
-    return grpc.method_handlers_generic_handler(SERVICE, methods)
-
-
-class Client:
-    """The calls of the service on `channel`, a gRPC channel of either kind (then each is awaited)."""
-
-    def __init__(self, channel: Any) -> None:
-        self.list = _call(channel, "List")
-        self.allocatable = _call(channel, "GetAllocatableResources")
-        self.get = _call(channel, "Get")
-
-
-def _call(channel: Any, name: str) -> Any:
-    request, response = _METHODS[name]
-    return channel.unary_unary(
-        f"/{SERVICE}/{name}",
-        request_serializer=_CLASSES[request].SerializeToString,
-        response_deserializer=_CLASSES[response].FromString,
-    )
+def types(method: str) -> tuple[Any, Any]:
+    """The classes of a method's request and response."""
+    request, response = _METHODS[method]
+    return _CLASSES[request], _CLASSES[response]
