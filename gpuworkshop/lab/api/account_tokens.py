@@ -1,7 +1,7 @@
 """The tokens of ServiceAccounts: JSON web tokens with the claims of the real cluster's bound tokens.
 
-A token is good until it expires, and only as long as its account, and its pod if it is bound to one, is
-still the same object.
+A token is good until it expires, and only as long as its account, and what it is bound to, is still the
+same object.
 """
 
 from __future__ import annotations
@@ -15,11 +15,20 @@ import jwt
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from gpuworkshop.lab.api.keys import key_at
-from gpuworkshop.lab.api.kinds import POD, SERVICE_ACCOUNT, Kind
-from gpuworkshop.lab.api.objects import Object, meta, name_of, namespace_of, timestamp, uid_of
+from gpuworkshop.lab.api.kinds import SECRET, SERVICE_ACCOUNT, Kind
+from gpuworkshop.lab.api.objects import (
+    Object,
+    meta,
+    name_of,
+    namespace_of,
+    seconds_of,
+    timestamp,
+    uid_of,
+)
 from gpuworkshop.lab.api.problems import Cause, invalid
 from gpuworkshop.lab.api.registry import Registry
 from gpuworkshop.lab.api.static_tokens import StaticTokens
+from gpuworkshop.lab.api.token_requests import BINDABLE
 from gpuworkshop.lab.api.users import User, account_name, account_user
 
 KEY_FILE = "service-accounts.key"
@@ -28,6 +37,7 @@ CLAIM = "kubernetes.io"
 DEFAULT_S, SHORTEST_S, LONGEST_S = 3600, 600, 2**32
 # A kubelet asks for this duration, and expects that clients which never read the file again still work.
 OF_A_POD_S, EXTENDED_S = 3607, 365 * 86_400
+LEEWAY_S = 60  # for which a token outlives the end of what is being deleted
 _TOKEN_REQUEST = Kind("authentication.k8s.io", "v1", "TokenRequest", "tokenrequests")
 
 
@@ -49,14 +59,14 @@ class Tokens:
     ) -> tuple[str, str]:
         """A token of a ServiceAccount, bound to a pod if one is given, and when it expires.
 
-        Raises ApiError 422 for a duration that no token may have.
+        A Secret or a Node will do as well as a pod. ApiError 422 for a duration that no token may have.
         """
         seconds = DEFAULT_S if expiration_s is None else expiration_s
         _check(name_of(account), seconds)
         now = int(self._registry.now())
         private: dict[str, Any] = {"namespace": namespace_of(account), "serviceaccount": _reference(account)}
         if pod is not None:
-            private["pod"] = _reference(pod)
+            private[pod["kind"].lower()] = _reference(pod)
         lasting = seconds
         if seconds == OF_A_POD_S and not audiences:
             lasting, private["warnafter"] = EXTENDED_S, now + seconds
@@ -106,21 +116,25 @@ class Tokens:
 
     def _account(self, claims: Mapping[str, Any]) -> User | None:
         private = claims[CLAIM]
-        namespace, account, pod = private["namespace"], private["serviceaccount"], private.get("pod")
-        if not self._is_there(SERVICE_ACCOUNT, namespace, account):
-            return None
-        if pod and not self._is_there(POD, namespace, pod):
-            return None
+        namespace, account = private["namespace"], private["serviceaccount"]
+        bound = {kind: private[kind.singular] for kind in BINDABLE.values() if kind.singular in private}
+        for kind, reference in {SERVICE_ACCOUNT: account, **bound}.items():
+            if not self._is_there(kind, namespace, reference):
+                return None
         extra = {"authentication.kubernetes.io/credential-id": [f"JTI={claims['jti']}"]}
-        if pod:
-            extra["authentication.kubernetes.io/pod-name"] = [pod["name"]]
-            extra["authentication.kubernetes.io/pod-uid"] = [pod["uid"]]
+        for kind, reference in bound.items():
+            if kind is not SECRET:
+                extra[f"authentication.kubernetes.io/{kind.singular}-name"] = [reference["name"]]
+                extra[f"authentication.kubernetes.io/{kind.singular}-uid"] = [reference["uid"]]
         return account_user(namespace, account["name"], account["uid"], extra)
 
     def _is_there(self, kind: Kind, namespace: str, reference: Mapping[str, str]) -> bool:
-        """Whether the very object still exists, and not just one of its name."""
+        """Whether the very object still exists, and not just one of its name, or one that should be gone."""
         found = self._registry.find(kind, namespace, reference["name"])
-        return found is not None and meta(found).get("uid") == reference["uid"]
+        if found is None or uid_of(found) != reference["uid"]:
+            return False
+        ended = meta(found).get("deletionTimestamp")
+        return ended is None or self._registry.now() <= seconds_of(ended) + LEEWAY_S
 
 
 def _reference(obj: Object) -> dict[str, str]:

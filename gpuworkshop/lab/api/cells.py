@@ -6,11 +6,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpuworkshop.lab.api.ages import age, duration
+from gpuworkshop.lab.api.object_selectors import requirements_of
 from gpuworkshop.lab.api.objects import Object, condition, controller_of, is_deleted, seconds_of
 from gpuworkshop.lab.api.problems import ApiError
-from gpuworkshop.lab.api.selectors import requirements_of
 
 NONE = "<none>"
+ACCESS_MODES = {
+    "ReadWriteOnce": "RWO",
+    "ReadOnlyMany": "ROX",
+    "ReadWriteMany": "RWX",
+    "ReadWriteOncePod": "RWOP",
+}
 
 
 def spec(obj: Object) -> Mapping[str, Any]:
@@ -40,6 +46,17 @@ def label_selector(selector: Mapping[str, Any] | None) -> str:
     except ApiError:
         return "<error>"
     return ",".join(map(str, sorted(found, key=lambda requirement: requirement.key))) or NONE
+
+
+def access_modes(modes: Sequence[str] | None) -> str:
+    """A volume's access modes, in short: `RWO,ROX`."""
+    return ",".join(ACCESS_MODES.get(mode, mode) for mode in modes or ())
+
+
+def claim(volume: Object) -> str:
+    """The claim that a volume is bound to: `default/data`."""
+    found = spec(volume).get("claimRef") or {}
+    return f"{found.get('namespace', '')}/{found.get('name', '')}" if found else ""
 
 
 def containers(obj: Object) -> str:

@@ -61,7 +61,10 @@ CREATED_AT = Column(
     description="Its creation.",
 )
 CONTAINERS, IMAGES = _wide("Containers", cells.containers), _wide("Images", cells.images)
-SELECTOR = _wide("Selector", lambda o: cells.label_selector(spec(o).get("selector")))
+MADE = (CONTAINERS, IMAGES, _wide("Selector", lambda o: cells.label_selector(spec(o).get("selector"))))
+STORAGE_CLASS = _of("StorageClass", lambda o: spec(o).get("storageClassName") or "")
+ATTRIBUTES = _of("VolumeAttributesClass", lambda o: spec(o).get("volumeAttributesClassName") or "<unset>")
+VOLUME_MODE = _wide("VolumeMode", lambda o: spec(o).get("volumeMode") or "<unset>")
 UNKNOWN = (NAME, CREATED_AT)
 BINDING = (
     NAME,
@@ -90,9 +93,7 @@ COLUMNS: Mapping[str, tuple[Column, ...]] = {
         _number("Up-to-date", lambda o: status(o).get("updatedReplicas")),
         _number("Available", lambda o: status(o).get("availableReplicas")),
         AGE,
-        CONTAINERS,
-        IMAGES,
-        SELECTOR,
+        *MADE,
     ),
     kinds.REPLICA_SET.resource: (
         NAME,
@@ -100,9 +101,7 @@ COLUMNS: Mapping[str, tuple[Column, ...]] = {
         _number("Current", lambda o: status(o).get("replicas")),
         _number("Ready", lambda o: status(o).get("readyReplicas")),
         AGE,
-        CONTAINERS,
-        IMAGES,
-        SELECTOR,
+        *MADE,
     ),
     kinds.STATEFUL_SET.resource: (NAME, _of("Ready", cells.ready_replicas), AGE, CONTAINERS, IMAGES),
     kinds.DAEMON_SET.resource: (
@@ -114,9 +113,7 @@ COLUMNS: Mapping[str, tuple[Column, ...]] = {
         _number("Available", lambda o: status(o).get("numberAvailable")),
         _of("Node Selector", lambda o: cells.labels(cells.template(o).get("nodeSelector"))),
         AGE,
-        CONTAINERS,
-        IMAGES,
-        SELECTOR,
+        *MADE,
     ),
     kinds.JOB.resource: (
         NAME,
@@ -124,9 +121,7 @@ COLUMNS: Mapping[str, tuple[Column, ...]] = {
         _of("Completions", cells.job_completions),
         Column("Duration", cells.job_duration),
         AGE,
-        CONTAINERS,
-        IMAGES,
-        SELECTOR,
+        *MADE,
     ),
     kinds.CONTROLLER_REVISION.resource: (
         NAME,
@@ -200,6 +195,30 @@ COLUMNS: Mapping[str, tuple[Column, ...]] = {
         Column("First Seen", cells.event_first_seen, wide=True),
         _number("Count", cells.event_count, wide=True),
         Column("Name", lambda o, _: name_of(o), format="name", wide=True),
+    ),
+    kinds.PERSISTENT_VOLUME_CLAIM.resource: (
+        NAME,
+        _of("Status", lambda o: status(o).get("phase") or ""),
+        _of("Volume", lambda o: spec(o).get("volumeName") or ""),
+        _of("Capacity", lambda o: (status(o).get("capacity") or {}).get("storage") or ""),
+        _of("Access Modes", lambda o: cells.access_modes(status(o).get("accessModes"))),
+        STORAGE_CLASS,
+        ATTRIBUTES,
+        AGE,
+        VOLUME_MODE,
+    ),
+    kinds.PERSISTENT_VOLUME.resource: (
+        NAME,
+        _of("Capacity", lambda o: (spec(o).get("capacity") or {}).get("storage") or ""),
+        _of("Access Modes", lambda o: cells.access_modes(spec(o).get("accessModes"))),
+        _of("Reclaim Policy", lambda o: spec(o).get("persistentVolumeReclaimPolicy") or ""),
+        _of("Status", lambda o: status(o).get("phase") or ""),
+        _of("Claim", cells.claim),
+        STORAGE_CLASS,
+        ATTRIBUTES,
+        _of("Reason", lambda o: status(o).get("reason") or ""),
+        AGE,
+        VOLUME_MODE,
     ),
     kinds.RESOURCE_QUOTA.resource: (
         NAME,

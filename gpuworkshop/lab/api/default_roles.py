@@ -40,10 +40,11 @@ def _statuses(*resources: str) -> list[str]:
 VIEW: Rules = [
     _rule("", ["configmaps", "endpoints", "pods", "serviceaccounts", "services", "services/status"], READ),
     _rule("", ["events", "limitranges", "namespaces/status", "pods/log", "pods/status"], READ),
-    _rule("", [*_statuses("resourcequotas"), "namespaces"], READ),
+    _rule("", [*_statuses("persistentvolumeclaims", "resourcequotas"), "namespaces"], READ),
+    _rule("", [*_statuses("replicationcontrollers"), "replicationcontrollers/scale"], READ),
     _rule("discovery.k8s.io", ["endpointslices"], READ),
     _rule("apps", ["controllerrevisions", *_statuses("daemonsets", *WORKLOADS), *SCALES], READ),
-    _rule("batch", _statuses("jobs"), READ),
+    _rule("batch", _statuses("cronjobs", "jobs"), READ),
     _rule("networking.k8s.io", [*_statuses("ingresses"), "networkpolicies"], READ),
     _rule("policy", _statuses("poddisruptionbudgets"), READ),
 ]
@@ -54,7 +55,8 @@ EDIT: Rules = [
     _rule("", ["pods/eviction", "serviceaccounts/token"], ["create"]),
     _rule("", ["configmaps", "events", "secrets", "serviceaccounts", "services", "services/proxy"], WRITE),
     _rule("apps", ["daemonsets", *WORKLOADS, *SCALES], WRITE),
-    _rule("batch", ["jobs"], WRITE),
+    _rule("", ["persistentvolumeclaims", "replicationcontrollers", "replicationcontrollers/scale"], WRITE),
+    _rule("batch", ["cronjobs", "jobs"], WRITE),
     _rule("networking.k8s.io", ["ingresses", "networkpolicies"], WRITE),
     _rule("policy", ["poddisruptionbudgets"], WRITE),
     _rule("coordination.k8s.io", ["leases"], [*READ, *WRITE]),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from gpuworkshop.lab.api import kinds
-from gpuworkshop.lab.api.defaulting import access, cluster, network, pods, services, workloads
+from gpuworkshop.lab.api.defaulting import access, cluster, network, pods, services, volumes, workloads
 from gpuworkshop.lab.api.defaulting.admitted import admit_pod_defaults
 from gpuworkshop.lab.api.defaulting.allocated import keep_allocated
 from gpuworkshop.lab.api.kinds import Kind
@@ -31,6 +31,8 @@ _OF_KIND: Mapping[Kind, Callable[[Object], None]] = {
     kinds.SERVICE: services.service,
     kinds.ENDPOINTS: services.endpoints,
     kinds.ENDPOINT_SLICE: services.endpoint_slice,
+    kinds.PERSISTENT_VOLUME_CLAIM: volumes.claim,
+    kinds.PERSISTENT_VOLUME: volumes.persistent_volume,
     kinds.SECRET: cluster.secret,
     kinds.EVENT: cluster.event,
     kinds.RESOURCE_QUOTA: cluster.resource_quota,
@@ -42,6 +44,7 @@ _OF_KIND: Mapping[Kind, Callable[[Object], None]] = {
     kinds.JOB: workloads.job,
     kinds.INGRESS: network.ingress,
     kinds.NETWORK_POLICY: network.network_policy,
+    kinds.POD_DISRUPTION_BUDGET: cluster.pod_disruption_budget,
     kinds.PRIORITY_CLASS: cluster.priority_class,
     kinds.ROLE_BINDING: access.binding,
     kinds.CLUSTER_ROLE_BINDING: access.binding,

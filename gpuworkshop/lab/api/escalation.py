@@ -10,7 +10,7 @@ from typing import Any
 
 from gpuworkshop.lab.api.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE, ROLE_BINDING, Kind
 from gpuworkshop.lab.api.objects import Object, name_of
-from gpuworkshop.lab.api.problems import forbidden
+from gpuworkshop.lab.api.problems import forbidden, not_found
 from gpuworkshop.lab.api.rbac import Authorizer
 from gpuworkshop.lab.api.rbac_rules import EVERYTHING, Rule, rules_of, uncovered
 from gpuworkshop.lab.api.users import User
@@ -21,7 +21,10 @@ RBAC = ROLE.group
 def check(
     authorizer: Authorizer, user: User, kind: Kind, new: Object, namespace: str, live: Object | None = None
 ) -> None:
-    """Raise ApiError 403 if writing `new` over `live` gives rights that `user` lacks; other kinds pass."""
+    """Raise ApiError 403 if writing `new` over `live` gives rights that `user` lacks; other kinds pass.
+
+    404 for a binding to a role that does not exist, whose rights nobody can know.
+    """
     if kind in (ROLE, CLUSTER_ROLE):
         if live is not None and _same(live, new, "rules", "aggregationRule"):
             return
@@ -30,10 +33,18 @@ def check(
     elif kind in (ROLE_BINDING, CLUSTER_ROLE_BINDING):
         if live is not None and _same(live, new, "subjects", "roleRef"):
             return
-        role: dict[str, Any] = new.get("roleRef") or {}
-        plural = ROLE.plural if role.get("kind") == ROLE.kind else CLUSTER_ROLE.plural
-        if not authorizer.allowed(user, "bind", RBAC, plural, namespace, role.get("name", "")):
-            _refuse(authorizer, user, kind, new, namespace, authorizer.role_rules(role, namespace))
+        _check_binding(authorizer, user, kind, new, namespace)
+
+
+def _check_binding(authorizer: Authorizer, user: User, kind: Kind, new: Object, namespace: str) -> None:
+    role: dict[str, Any] = new.get("roleRef") or {}
+    bound = next((each for each in (ROLE, CLUSTER_ROLE) if each.kind == role.get("kind")), None)
+    name = role.get("name", "")
+    if bound is None or authorizer.allowed(user, "bind", RBAC, bound.plural, namespace, name):
+        return  # a role of another kind is for validation to refuse
+    if not authorizer.has_role(role, namespace):  # it would give whatever a later role of its name does
+        raise not_found(bound, name)
+    _refuse(authorizer, user, kind, new, namespace, authorizer.role_rules(role, namespace))
 
 
 def _rules_granted(role: Object) -> Sequence[Rule]:

@@ -23,7 +23,8 @@ class Recorder:
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._known: dict[tuple[str, ...], tuple[str, str]] = {}
+        # Those of an earlier run too, so that what happens again after a restart is counted.
+        self._known = dict(map(_remembered, registry.list(EVENT)))
         self._limits = Limits()
         self._swept = registry.now()
         self._last = 0
@@ -95,3 +96,13 @@ class Recorder:
                 self._registry.delete(EVENT, namespace_of(event), name_of(event))
         alive = {(namespace_of(event), name_of(event)) for event in self._registry.list(EVENT)}
         self._known = {key: name for key, name in self._known.items() if name in alive}
+
+
+def _remembered(event: Object) -> tuple[tuple[str, ...], tuple[str, str]]:
+    """The key under which an Event that is there was recorded, and where it is."""
+    about, source = event.get("involvedObject") or {}, event.get("source") or {}
+    identity = (about.get("kind", ""), about.get("namespace", ""), about.get("uid", about.get("name", "")))
+    where = (source.get("component", ""), source.get("host", ""))
+    key = (*where, *identity, event.get("type", ""), event.get("reason", ""))
+    message = str(event.get("message") or "")
+    return (key if message.startswith(COMBINED) else (*key, message)), (namespace_of(event), name_of(event))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+LISTED = ("get", "list", "watch")
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
 
@@ -69,7 +70,14 @@ _SCALED = {**_ALL, "subresources": ("status", "scale")}
 _WHOLE = {"namespaced": False}
 _REVIEW = {"verbs": ("create",)}
 
-NAMESPACE = _core("Namespace", "namespaces", "ns", subresources=("status", "finalize"), **_WHOLE)
+NAMESPACE = _core(
+    "Namespace",
+    "namespaces",
+    "ns",
+    subresources=("status", "finalize"),
+    verbs=tuple(verb for verb in ALL_VERBS if verb != "deletecollection"),
+    **_WHOLE,
+)
 NODE = _core("Node", "nodes", "no", subresources=("status", "proxy"), **_WHOLE)
 POD = _core(
     "Pod",
@@ -86,6 +94,19 @@ SERVICE_ACCOUNT = _core("ServiceAccount", "serviceaccounts", "sa", subresources=
 EVENT = _core("Event", "events", "ev")
 RESOURCE_QUOTA = _core("ResourceQuota", "resourcequotas", "quota", **_STATUS)
 LIMIT_RANGE = _core("LimitRange", "limitranges", "limits")
+PERSISTENT_VOLUME_CLAIM = _core("PersistentVolumeClaim", "persistentvolumeclaims", "pvc", **_STATUS)
+PERSISTENT_VOLUME = _core("PersistentVolume", "persistentvolumes", "pv", **_WHOLE, **_STATUS)
+# There are none, and none can be made; `kubectl apply --prune` lists them, and gives up where it cannot.
+REPLICATION_CONTROLLER = Kind(
+    "",
+    "v1",
+    "ReplicationController",
+    "replicationcontrollers",
+    short_names=("rc",),
+    categories=("all",),
+    verbs=LISTED,
+)
+CRON_JOB = Kind("batch", "v1", "CronJob", "cronjobs", short_names=("cj",), categories=("all",), verbs=LISTED)
 DEPLOYMENT = _of("apps", "Deployment", "deployments", "deploy", **_SCALED)
 REPLICA_SET = _of("apps", "ReplicaSet", "replicasets", "rs", **_SCALED)
 DAEMON_SET = _of("apps", "DaemonSet", "daemonsets", "ds", categories=("all",), **_STATUS)

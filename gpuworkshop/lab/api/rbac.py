@@ -13,11 +13,11 @@ from typing import Any
 from gpuworkshop.lab.api.changes import Change
 from gpuworkshop.lab.api.default_roles import default_roles
 from gpuworkshop.lab.api.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE, ROLE_BINDING
+from gpuworkshop.lab.api.object_selectors import selects
 from gpuworkshop.lab.api.objects import Object, labels_of, name_of, namespace_of
 from gpuworkshop.lab.api.problems import ApiError
 from gpuworkshop.lab.api.rbac_rules import EVERYTHING, Rule, rules_of
 from gpuworkshop.lab.api.registry import Registry
-from gpuworkshop.lab.api.selectors import object_selector
 from gpuworkshop.lab.api.users import MASTERS, User, account_name
 
 __all__ = ["Authorizer", "default_roles"]
@@ -79,6 +79,11 @@ class Authorizer:
             return self._cluster_rules(name, frozenset())
         role = self._registry.find(ROLE, namespace, name) if kind == ROLE.kind else None
         return () if role is None else rules_of(role.get("rules"))
+
+    def has_role(self, reference: Mapping[str, Any], namespace: str) -> bool:
+        """Whether the role that a binding's roleRef names exists."""
+        kind = ROLE if reference.get("kind") == ROLE.kind else CLUSTER_ROLE
+        return self._registry.find(kind, namespace, reference.get("name", "")) is not None
 
     def refusal(
         self, user: User, verb: str, group: str, resource: str, namespace: str, name: str
@@ -144,7 +149,7 @@ class Authorizer:
 
 def _selects(selector: Mapping[str, Any], role: Object) -> bool:
     try:
-        return object_selector(selector)(labels_of(role))
+        return selects(selector, labels_of(role))
     except ApiError:  # a selector without sense selects nothing
         return False
 

@@ -32,6 +32,9 @@ class Resources:
 
     async def handle(self, request: web.Request, address: Address) -> web.StreamResponse:
         """Answer a request for an object or a collection."""
+        verb = address.verb(request.method, options.flag(request.query, "watch"))
+        if not address.subresource and verb not in address.kind.verbs:
+            raise method_not_allowed()
         handlers = {"GET": self._list}
         if address.name:
             handlers = {"GET": self._get, "PUT": self._update, "PATCH": self._patch}

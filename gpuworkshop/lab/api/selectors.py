@@ -1,4 +1,4 @@
-"""Selectors: what `labelSelector` and `fieldSelector` of a request, and LabelSelector objects, select.
+"""Selectors: what `labelSelector` and `fieldSelector` of a request select.
 
 Each becomes a predicate once, which is then asked for every object. The grammar of labels is a small
 recursive descent; its refusals are those of the real API server, since kubectl passes them on.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from gpuworkshop.lab.api import field_labels
 from gpuworkshop.lab.api.kinds import Kind
@@ -28,35 +27,9 @@ def label_selector(text: str) -> Callable[[Labels], bool]:
     return _all_of(requirements(text))
 
 
-def object_selector(selector: Mapping[str, Any] | None) -> Callable[[Labels], bool]:
-    """The predicate of a LabelSelector: an empty one selects everything, None nothing."""
-    if selector is None:
-        return lambda _: False
-    return _all_of(requirements_of(selector))
-
-
 def requirements(text: str) -> list[Requirement]:
     """What the text of a label selector requires."""
     return _Parser(text).requirements()
-
-
-def requirements_of(selector: Mapping[str, Any]) -> list[Requirement]:
-    """What a LabelSelector requires; ApiError 400 for an operator that it has not."""
-    exact = [
-        Requirement(key, "=", frozenset([value]))
-        for key, value in sorted((selector.get("matchLabels") or {}).items())
-    ]
-    return exact + [
-        Requirement(found["key"], _word(found["operator"]), frozenset(found.get("values") or ()))
-        for found in selector.get("matchExpressions") or []
-    ]
-
-
-def _word(operator: str) -> str:
-    words = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
-    if operator not in words:
-        raise bad_request(f'"{operator}" is not a valid label selector operator')
-    return words[operator]
 
 
 def field_selector(kind: Kind, text: str) -> Callable[[Object], bool]:

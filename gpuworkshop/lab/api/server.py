@@ -12,6 +12,7 @@ from aiohttp import web
 from gpuworkshop.lab.api import bodies, discovery, openapi_documents, options, paths, problems, reviews
 from gpuworkshop.lab.api.answers import error_response, json_response
 from gpuworkshop.lab.api.authentication import ANONYMOUS, Authenticator, User
+from gpuworkshop.lab.api.kinds import POD
 from gpuworkshop.lab.api.paths import Address
 from gpuworkshop.lab.api.rbac import Authorizer
 from gpuworkshop.lab.api.registry import Registry
@@ -19,6 +20,7 @@ from gpuworkshop.lab.api.resources import Resources
 from gpuworkshop.lab.api.subresources import Subresources
 
 log = logging.getLogger(__name__)
+INTERACTIVE = ("exec", "attach", "portforward")
 OPEN_PATHS = ("/healthz", "/readyz", "/livez", "/version")
 # The protobuf form of {"swagger": "2.0"}, which is what kubectl takes.
 SWAGGER, EMPTY_SWAGGER = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf", b"\n\x032.0"
@@ -148,9 +150,13 @@ class ApiServer:
 
     def _authorize(self, request: web.Request, address: Address, user: User) -> None:
         verb = address.verb(request.method, options.flag(request.query, "watch"))
-        asked = (verb, address.kind.group, address.resource, address.namespace, address.name)
-        if not self.authorizer.allowed(user, *asked):
-            raise self.authorizer.refusal(user, *asked)
+        verbs = [verb]
+        if address.kind is POD and address.subresource in INTERACTIVE and verb == "get":
+            verbs.append("create")  # from 1.35 on: a websocket comes by GET, and is no reading
+        for each in verbs:
+            asked = (each, address.kind.group, address.resource, address.namespace, address.name)
+            if not self.authorizer.allowed(user, *asked):
+                raise self.authorizer.refusal(user, *asked)
 
     async def _nowhere(self, request: web.Request) -> web.StreamResponse:
         self._authorize_url(request)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 from aiohttp import web
@@ -19,6 +20,7 @@ from gpuworkshop.lab.api.registry import Registry
 from gpuworkshop.lab.api.resources import method_not_allowed
 from gpuworkshop.lab.api.runtime import Runtime
 from gpuworkshop.lab.api.streams import execution, logs, portforward, proxying
+from gpuworkshop.lab.api.token_requests import bound_object
 
 # What is posted to subresources, and never stored.
 _SCALE = Kind("autoscaling", "v1", "Scale", "scales", message="k8s.io.api.autoscaling.v1.Scale")
@@ -100,18 +102,12 @@ class Subresources:
         body = await bodies.decode_as(request, _TOKEN_REQUEST)
         account = self.registry.get(SERVICE_ACCOUNT, address.namespace, address.name)
         spec = body.get("spec") or {}
-        pod = self._bound_pod(address.namespace, spec.get("boundObjectRef") or {})
+        bound = bound_object(self.registry, account, spec.get("boundObjectRef"))
         audiences, seconds = spec.get("audiences"), spec.get("expirationSeconds")
-        token, expires = self.tokens.issue(account, audiences, seconds, pod)
+        token, expires = self.tokens.issue(account, audiences, seconds, bound)
         answer: dict[str, Any] = {"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1"}
         answer |= {"metadata": {"name": address.name, "namespace": address.namespace}, "spec": spec}
         return json_response({**answer, "status": {"token": token, "expirationTimestamp": expires}}, 201)
-
-    def _bound_pod(self, namespace: str, reference: Object) -> Object | None:
-        """The pod with which a token is to end."""
-        if reference.get("kind") != POD.kind:
-            return None
-        return self.registry.get(POD, namespace, str(reference.get("name")))
 
     async def _bind(self, request: web.Request, address: Address) -> web.StreamResponse:
         _only(request, "POST")
@@ -155,7 +151,8 @@ class Subresources:
         if address.kind is SERVICE:
             service = self.registry.get(SERVICE, address.namespace, name)
             endpoints = self.registry.find(ENDPOINTS, address.namespace, name)
-            host, number = proxying.resolve_service(service, endpoints, port)
+            is_a_pods = partial(self._is_a_pods, address.namespace)
+            host, number = proxying.resolve_service(service, endpoints, port, is_a_pods)
         elif address.kind is POD:
             pod = self.registry.get(POD, address.namespace, name)
             host, number = proxying.resolve_pod(pod, port)
@@ -163,7 +160,16 @@ class Subresources:
             raise problems.ApiError(
                 501, "NotImplemented", "the lab's nodes have no API of their own to be reached by a proxy"
             )
+        proxying.check_address(host)
         return await proxying.proxy(request, host, number, address.rest, scheme=scheme)
+
+    def _is_a_pods(self, namespace: str, endpoint: Mapping[str, Any]) -> bool:
+        """Whether an address in Endpoints is that of the pod in this namespace that it is said to be of."""
+        target = endpoint.get("targetRef") or {}
+        if target.get("namespace") != namespace:
+            return False
+        pod = self.registry.find(POD, namespace, target.get("name") or "") or {}
+        return (pod.get("status") or {}).get("podIP") == endpoint.get("ip")
 
     def _pod(self, address: Address) -> Object:
         return self.registry.get(POD, address.namespace, address.name)

@@ -22,6 +22,7 @@ from gpuworkshop.lab.controllers.quotas import QuotaController
 from gpuworkshop.lab.controllers.replicasets import ReplicaSetController
 from gpuworkshop.lab.controllers.scheduler import Scheduler
 from gpuworkshop.lab.controllers.statefulsets import StatefulSetController
+from gpuworkshop.lab.controllers.volume_claims import VolumeClaimController
 
 
 def all_controllers(tokens: Tokens, ca: str) -> list[Controller]:
@@ -48,6 +49,7 @@ def all_controllers(tokens: Tokens, ca: str) -> list[Controller]:
         GarbageCollector(),
         PodGarbageController(),
         CustomResourceController(),
+        VolumeClaimController(),
     ]
 
 

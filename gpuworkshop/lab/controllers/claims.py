@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpuworkshop.lab.api.kinds import Kind
+from gpuworkshop.lab.api.object_selectors import selects
 from gpuworkshop.lab.api.objects import (
     Object,
     is_deleted,
@@ -16,7 +17,6 @@ from gpuworkshop.lab.api.objects import (
 from gpuworkshop.lab.api.registry import Registry
 from gpuworkshop.lab.controllers.index import index_of
 from gpuworkshop.lab.controllers.loop import Key
-from gpuworkshop.lab.controllers.selection import selects
 
 
 def claim(registry: Registry, kind: Kind, owner: Object) -> list[Object]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gpuworkshop.lab.api.kinds import POD, POD_DISRUPTION_BUDGET, Kind
+from gpuworkshop.lab.api.object_selectors import selects
 from gpuworkshop.lab.api.objects import (
     Object,
     controller_of,
@@ -22,7 +23,6 @@ from gpuworkshop.lab.controllers.index import index_of
 from gpuworkshop.lab.controllers.loop import Controller, Key, Keys, own_key
 from gpuworkshop.lab.controllers.pods import is_active, is_finished, is_ready, phase_of
 from gpuworkshop.lab.controllers.rollout import share
-from gpuworkshop.lab.controllers.selection import selects
 
 
 def _budgets_of(registry: Registry, pod: Object) -> list[Object]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from gpuworkshop.lab.api.kinds import ENDPOINT_SLICE, ENDPOINTS, POD, SERVICE, Kind
+from gpuworkshop.lab.api.object_selectors import contains
 from gpuworkshop.lab.api.objects import (
     Object,
     is_deleted,
@@ -21,7 +22,6 @@ from gpuworkshop.lab.controllers.addresses import Port, endpoint, resolved_ports
 from gpuworkshop.lab.controllers.index import index_of
 from gpuworkshop.lab.controllers.loop import Controller, Key, Keys, own_key
 from gpuworkshop.lab.controllers.pods import is_finished
-from gpuworkshop.lab.controllers.selection import contains
 
 SERVICE_NAME = "kubernetes.io/service-name"
 MANAGED_BY = "endpointslice.kubernetes.io/managed-by"

@@ -23,10 +23,15 @@ from gpuworkshop.lab.controllers.taints import (
     tolerates,
     untolerated,
 )
+from gpuworkshop.lab.controllers.topology_spread import UNEVEN, Spreading
 
 NO_NODES = "no nodes available to schedule pods"
 NO_VICTIMS = "No preemption victims found for incoming pod"
 NO_HELP = "Preemption is not helpful for scheduling"
+
+
+# What the scheduler's part for devices says of a pod that has no claims to any.
+NO_CLAIMS = "no new claims to deallocate"
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,7 @@ class Fit:
         self.requests = pod_requests(pod)
         self._named = node_affinity.named_nodes(self._spec)
         self._neighbours: Neighbours | None = neighbours(registry, pod)
+        self._spreading = Spreading(registry, pod)
         self._ports = _host_ports(self._spec)
 
     def refusal(self, node: Object) -> Refusal | None:
@@ -54,8 +60,10 @@ class Fit:
         if self._ports and self._ports & self._taken_ports(node):
             reason = "node(s) didn't have free ports for the requested pod ports"
             return Refusal([reason], crowded=True)
-        if reasons := self._insufficient(node):
-            return Refusal(reasons, crowded=True)
+        if shortage := self._insufficient(node):
+            return shortage
+        if reason := self._spreading.refusal(node):
+            return Refusal([reason], crowded=reason == UNEVEN)
         reason = self._neighbours.refusal(node) if self._neighbours else ""
         return Refusal([reason], crowded="anti" in reason) if reason else None
 
@@ -68,20 +76,22 @@ class Fit:
             tolerates(each, cordon) for each in tolerations
         ):
             return "node(s) were unschedulable"
-        if found := untolerated(taints_of(node), tolerations, [NO_SCHEDULE, NO_EXECUTE]):
-            return f"node(s) had untolerated taint {{{found[0]['key']}: {found[0].get('value') or ''}}}"
+        if untolerated(taints_of(node), tolerations, [NO_SCHEDULE, NO_EXECUTE]):
+            return "node(s) had untolerated taint(s)"
         if not node_affinity.allows(self._spec, node):
             return "node(s) didn't match Pod's node affinity/selector"
         return ""
 
-    def _insufficient(self, node: Object) -> list[str]:
-        free = allocatable(node)
+    def _insufficient(self, node: Object) -> Refusal | None:
+        """What the node has too little of; more than it has at all no other pod's end can give."""
+        has, reasons, crowded = allocatable(node), [], True
         requested = index_of(self._registry).requested(name_of(node))
-        reasons = []
         for name, asked in self.requests.items():
-            if asked and asked > free.get(name, Decimal()) - requested.get(name, Decimal()):
+            whole = has.get(name, Decimal())
+            if asked and asked > whole - requested.get(name, Decimal()):
                 reasons.append("Too many pods" if name == "pods" else f"Insufficient {name}")
-        return reasons
+                crowded = crowded and (name == "pods" or asked <= whole)
+        return Refusal(reasons, crowded) if reasons else None
 
     def _taken_ports(self, node: Object) -> set[tuple[int, str]]:
         taken: set[tuple[int, str]] = set()
@@ -95,17 +105,17 @@ def allocatable(node: Object) -> dict[str, Decimal]:
     return amounts((node.get("status") or {}).get("allocatable"))
 
 
-def explanation(refusals: Sequence[Refusal], policy: str) -> str:
-    """The message of a pod that no node can take."""
+def explanation(refusals: Sequence[Refusal], policy: str, missing: str = "") -> str:
+    """The message of a pod that no node can take; `missing` is what it lacks whatever the node."""
     if not refusals:
         return NO_NODES
     count = len(refusals)
-    words = _tally(reason for refusal in refusals for reason in refusal.reasons)
-    message = f"0/{count} nodes are available: {words}. "
+    words = missing or _tally(reason for refusal in refusals for reason in refusal.reasons)
+    message = f"0/{count} nodes are available: {words}. {NO_CLAIMS}, preemption: "
     if policy == "Never":
-        return f"{message}preemption: not eligible due to preemptionPolicy=Never."
+        return f"{message}not eligible due to preemptionPolicy=Never."
     help_ = _tally(NO_VICTIMS if refusal.crowded else NO_HELP for refusal in refusals)
-    return f"{message}preemption: 0/{count} nodes are available: {help_}."
+    return f"{message}0/{count} nodes are available: {help_}."
 
 
 def _tally(reasons: Iterable[str]) -> str:

@@ -64,8 +64,12 @@ class GarbageCollector(Controller):
         references = meta(obj).get("ownerReferences") or []
         if not references or is_deleted(obj):
             return
-        gone = [ref for ref in references if _owner(registry, ref) is None]
-        waiting = [ref for ref in references if _waits(_owner(registry, ref))]
+        _warn_of_elsewhere(registry, obj, references)
+        if not kind.namespaced and any(_is_elsewhere(registry, obj, ref) for ref in references):
+            return  # nobody can say whether such an owner is gone
+        owners = [_owner(registry, obj, ref) for ref in references]
+        gone = [ref for ref, owner in zip(references, owners, strict=True) if owner is None]
+        waiting = [ref for ref, owner in zip(references, owners, strict=True) if _waits(owner)]
         if len(gone) + len(waiting) == len(references):
             # What is waited for goes in the same way, so that its own dependents go before it.
             before = bool(waiting) and bool(index_of(registry).dependents(uid_of(obj)))
@@ -83,8 +87,8 @@ class GarbageCollector(Controller):
                 self._follow_owners(registry, found, obj)
         if len(fresh) > BURST:
             return 0.0
-        left = index_of(registry).dependents(uid_of(owner))
-        if not any(_blocks(obj, uid_of(owner)) for _, obj in left):
+        blocking = _blocking(registry, owner)
+        if not any(not _waits_for(registry, obj, uid_of(owner)) for obj in blocking):
             _finish(registry, kind, owner, FOREGROUND)
         return None
 
@@ -104,9 +108,29 @@ def _kind(registry: Registry, resource: str, obj: Object) -> Kind | None:
     return found if found is not None and found.resource == resource else None
 
 
-def _owner(registry: Registry, reference: Mapping[str, Any]) -> Object | None:
+def _owner(registry: Registry, obj: Object, reference: Mapping[str, Any]) -> Object | None:
+    """The owner that a reference names; None if it is gone, another object, or out of reach of `obj`."""
     entry = index_of(registry).with_uid(reference["uid"])
-    return entry[1] if entry else None
+    if entry is None or _is_elsewhere(registry, obj, reference):
+        return None
+    found = entry[1]
+    return found if (found["kind"], name_of(found)) == (reference["kind"], reference["name"]) else None
+
+
+def _is_elsewhere(registry: Registry, obj: Object, reference: Mapping[str, Any]) -> bool:
+    """Whether the owner is in another namespace than its dependent, where no owner can be."""
+    entry = index_of(registry).with_uid(reference["uid"])
+    return entry is not None and namespace_of(entry[1]) not in ("", namespace_of(obj))
+
+
+def _warn_of_elsewhere(registry: Registry, obj: Object, references: Iterable[Mapping[str, Any]]) -> None:
+    namespace = namespace_of(obj)
+    for ref in references:
+        if _is_elsewhere(registry, obj, ref):
+            named = f"[{ref['apiVersion']}/{ref['kind']}, namespace: {namespace}, name: {ref['name']}, "
+            message = f'ownerRef {named}uid: {ref["uid"]}] does not exist in namespace "{namespace}"'
+            component = GarbageCollector.name
+            registry.event(obj, "Warning", "OwnerRefInvalidNamespace", message, component)
 
 
 def _waits(owner: Object | None) -> bool:
@@ -114,9 +138,30 @@ def _waits(owner: Object | None) -> bool:
     return owner is not None and is_deleted(owner) and FOREGROUND in (meta(owner).get("finalizers") or ())
 
 
-def _blocks(obj: Object, uid: str) -> bool:
+def _blocking(registry: Registry, owner: Object) -> list[Object]:
+    """The dependents without whose end an owner that waits does not go."""
+    return [obj for _, obj in index_of(registry).dependents(uid_of(owner)) if _blocks(obj, owner)]
+
+
+def _blocks(obj: Object, owner: Object) -> bool:
+    if namespace_of(owner) not in ("", namespace_of(obj)):
+        return False
     references = meta(obj).get("ownerReferences") or ()
-    return any(ref["uid"] == uid and ref.get("blockOwnerDeletion") for ref in references)
+    return any(ref["uid"] == uid_of(owner) and ref.get("blockOwnerDeletion") for ref in references)
+
+
+def _waits_for(registry: Registry, obj: Object, uid: str) -> bool:
+    """Whether an object itself waits, however indirectly, for the one with that UID: none would ever go."""
+    seen: set[str] = set()
+    left = [obj]
+    while left:
+        found = left.pop()
+        if uid_of(found) == uid:
+            return True
+        if uid_of(found) not in seen and _waits(found):
+            left += _blocking(registry, found)
+        seen.add(uid_of(found))
+    return False
 
 
 def _finish(registry: Registry, kind: Kind, obj: Object, finalizer: str) -> None:

@@ -1,4 +1,4 @@
-"""The cluster's objects by owner, by namespace and by node, so that no controller reads through all of them.
+"""The cluster's objects by owner, namespace, node and image, so that no controller reads through all of them.
 
 It listens to the store itself, within the very write, and so is never behind what the registry says.
 """
@@ -46,6 +46,7 @@ class Index:
         self._requested: defaultdict[str, dict[str, Decimal]] = defaultdict(dict)
         self._siblings: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._exclusive: dict[str, Object] = {}
+        self._with_image: defaultdict[str, dict[str, Object]] = defaultdict(dict)
         self._derived: defaultdict[str, dict[Callable[[Object], Any], Any]] = defaultdict(dict)
         for resource, obj in store.everything():
             self._add(resource, obj)
@@ -92,6 +93,10 @@ class Index:
         """The pods that are bound to a node and keep other pods off it by anti-affinity."""
         return self._exclusive.values()
 
+    def with_image(self, name: str) -> list[Object]:
+        """The pods with a container whose image is called that, whatever its registry and tag."""
+        return list(self._with_image[name].values()) if name in self._with_image else []
+
     def derived(self, obj: Object, function: Callable[[Object], Derived]) -> Derived:
         """`function(obj)`, worked out once for each version of an object."""
         uid = uid_of(obj)
@@ -117,8 +122,11 @@ class Index:
             self._dependents[reference["uid"]][uid] = (resource, obj)
         if controller_of(obj) is None:
             self._orphans[resource, namespace][uid] = obj
-        if resource == POD.resource and (node := obj["spec"].get("nodeName")):
-            self._bind(uid, obj, node)
+        if resource == POD.resource:
+            for image in _images(obj):
+                self._with_image[image][uid] = obj
+            if node := obj["spec"].get("nodeName"):
+                self._bind(uid, obj, node)
 
     def _bind(self, uid: str, pod: Object, node: str) -> None:
         self._on_node[node][uid] = pod
@@ -141,8 +149,11 @@ class Index:
             self._dependents[reference["uid"]].pop(uid, None)
             if not self._dependents[reference["uid"]]:
                 del self._dependents[reference["uid"]]
-        if resource == POD.resource and (node := obj["spec"].get("nodeName")):
-            self._unbind(uid, obj, node)
+        if resource == POD.resource:
+            for image in _images(obj):
+                self._with_image[image].pop(uid, None)
+            if node := obj["spec"].get("nodeName"):
+                self._unbind(uid, obj, node)
 
     def _unbind(self, uid: str, pod: Object, node: str) -> None:
         self._on_node[node].pop(uid, None)
@@ -152,6 +163,15 @@ class Index:
             for name, amount in pod_requests(pod).items():
                 requested[name] -= amount
             self._siblings[node][(controller_of(pod) or {}).get("uid", "")] -= 1
+
+
+def image_name(container: Mapping[str, Any]) -> str:
+    """What a container's image is called, without its registry, tag and digest."""
+    return str(container.get("image") or "").rsplit("/", 1)[-1].split(":")[0].split("@")[0]
+
+
+def _images(pod: Object) -> set[str]:
+    return {image_name(container) for container in pod["spec"].get("containers") or ()}
 
 
 def _is_finished(pod: Object) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -18,11 +19,15 @@ from gpuworkshop.lab.api.objects import (
     uid_of,
 )
 from gpuworkshop.lab.api.registry import Registry
-from gpuworkshop.lab.controllers.pods import new_pod, phase_of
+from gpuworkshop.lab.controllers.pods import is_finished, new_pod, phase_of
 
 # A pod of a Job stays until the Job has counted it, whoever deletes it.
 TRACKING = "batch.kubernetes.io/job-tracking"
 INDEX = "batch.kubernetes.io/job-completion-index"
+_RUN = re.compile(r"([0-9]{1,10})(?:-([0-9]{1,10}))?")
+# How often an index has failed before the pod that is annotated so, and how often that was ignored.
+INDEX_FAILURES = "batch.kubernetes.io/job-index-failure-count"
+INDEX_IGNORED = "batch.kubernetes.io/job-index-ignored-failure-count"
 
 
 def new_job_pod(job: Object, index: int | None) -> Object:
@@ -59,6 +64,24 @@ def has_failed(pod: Object) -> bool:
     return phase_of(pod) == "Failed" or (is_deleted(pod) and phase_of(pod) != "Succeeded")
 
 
+def is_terminating(pod: Object) -> bool:
+    """Whether it was deleted, and its containers are still to end."""
+    return is_deleted(pod) and not is_finished(pod) and bool(meta(pod).get("deletionGracePeriodSeconds"))
+
+
+def restarts(pod: Object) -> int:
+    """How often its containers were started again."""
+    status = pod.get("status") or {}
+    found = [*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ())]
+    return sum(int(each.get("restartCount") or 0) for each in found)
+
+
+def noted(pod: Object, annotation: str) -> int:
+    """The number in one of the two annotations above."""
+    text = annotations_of(pod).get(annotation, "")
+    return int(text) if text.isdecimal() else 0
+
+
 def let_go(registry: Registry, pod: Object) -> None:
     """Take the finalizer off a pod that has been counted."""
 
@@ -87,12 +110,13 @@ def ended_at(pod: Object, now: float) -> float:
     return seconds_of(changed) if changed else now
 
 
-def parsed(text: str) -> set[int]:
-    """The indexes in a text such as "0-2,5"."""
+def parsed(text: str, among: range) -> set[int]:
+    """The indexes in a text such as "0-2,5", of those `among` which they are; what is no index is left out."""
     found: set[int] = set()
-    for part in filter(None, text.split(",")):
-        first, _, last = part.partition("-")
-        found |= set(range(int(first), int(last or first) + 1))
+    for part in text.split(","):
+        if run := _RUN.fullmatch(part):
+            first, last = int(run[1]), int(run[2] or run[1])
+            found |= set(range(max(first, among.start), min(last + 1, among.stop)))
     return found
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gpuworkshop.lab.api.object_selectors import contains, meets
 from gpuworkshop.lab.api.objects import Object, labels_of, name_of
-from gpuworkshop.lab.controllers.selection import contains, meets
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"

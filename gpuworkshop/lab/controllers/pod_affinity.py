@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpuworkshop.lab.api.kinds import NAMESPACE, NODE, POD
+from gpuworkshop.lab.api.object_selectors import selects
 from gpuworkshop.lab.api.objects import Object, labels_of, namespace_of
 from gpuworkshop.lab.api.registry import Registry
 from gpuworkshop.lab.controllers.index import REQUIRED, index_of
 from gpuworkshop.lab.controllers.pods import is_finished
-from gpuworkshop.lab.controllers.selection import selects
 
 Domain = tuple[str, str]  # a topology key, and its value
 Term = Mapping[str, Any]

@@ -7,13 +7,13 @@ from decimal import Decimal
 from typing import Any
 
 from gpuworkshop.lab.api.kinds import POD, RESOURCE_QUOTA, SERVICE, Kind
+from gpuworkshop.lab.api.object_selectors import meets
 from gpuworkshop.lab.api.objects import Object, namespace_of
 from gpuworkshop.lab.api.quantities import format_quantity
 from gpuworkshop.lab.api.registry import Registry
 from gpuworkshop.lab.controllers.index import index_of
 from gpuworkshop.lab.controllers.pods import is_finished
 from gpuworkshop.lab.controllers.requests import Amounts, amount, pod_total
-from gpuworkshop.lab.controllers.selection import meets
 
 ONE = Decimal(1)
 PLAIN = ("cpu", "memory", "ephemeral-storage")  # these may be written without `requests.`

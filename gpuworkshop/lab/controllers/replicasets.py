@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from gpuworkshop.lab.api.kinds import POD, REPLICA_SET, Kind
+from gpuworkshop.lab.api.object_selectors import contains
 from gpuworkshop.lab.api.objects import (
     Object,
     annotations_of,
@@ -37,7 +38,6 @@ from gpuworkshop.lab.controllers.pods import (
     ready_since,
     unavailable_for,
 )
-from gpuworkshop.lab.controllers.selection import contains
 
 BURST = 25  # pods made or deleted before the API server gets its turn
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"

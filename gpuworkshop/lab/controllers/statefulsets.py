@@ -21,6 +21,8 @@ from gpuworkshop.lab.controllers.stateful_pods import (
     revision_name,
 )
 
+BURST = 25  # pods made before the API server gets its turn
+
 
 def _pod_keys(registry: Registry, pod: Object) -> Iterable[Key]:
     if controller_of(pod) is None:
@@ -49,9 +51,10 @@ class StatefulSetController(Controller):
         self._warn_of_claims(registry, owner)
         update = history.ensure_current(registry, owner)
         current = self._current(registry, owner, update)
-        _Look(registry, owner, current, update).act()
+        first = _Look(registry, owner, current, update)
+        first.act()
         look = _Look(registry, owner, current, update)
-        wait = look.count()
+        wait = look.count() if first.left else 0.0
         in_use = {revision_name(pod) for pod in look.pods.values()} | {name_of(current), name_of(update)}
         history.prune(registry, owner, in_use)
         return wait
@@ -68,9 +71,7 @@ class StatefulSetController(Controller):
             return
         self._warned.add(uid_of(owner))
         names = ", ".join(claim["metadata"]["name"] for claim in claims)
-        message = (
-            f"the lab has no PersistentVolumeClaims: {names} is an empty folder that is lost with its pod"
-        )
+        message = f"the lab has no storage: {names} is an empty folder that is lost with its pod"
         registry.event(owner, "Warning", "VolumeClaimsNotServed", message, self.name)
 
 
@@ -80,6 +81,7 @@ class _Look:
     owner: Object
     current: Object
     update: Object
+    left: int = BURST  # of the pods that it may make
 
     def __post_init__(self) -> None:
         spec = self.owner["spec"]
@@ -96,9 +98,9 @@ class _Look:
     def act(self) -> None:
         """Make pods upwards, then delete those beyond, then update, each downwards; wait where order asks."""
         for ordinal in self.ordinals:
-            if not self._ensure(ordinal) and self.in_order:
+            if not self._ensure(ordinal) and (self.in_order or not self.left):
                 return
-        beyond = sorted(self.pods.keys() - set(self.ordinals), reverse=True)
+        beyond = sorted((ordinal for ordinal in self.pods if ordinal not in self.ordinals), reverse=True)
         for ordinal in beyond:
             self._delete(self.pods[ordinal])
             if self.in_order:
@@ -123,6 +125,7 @@ class _Look:
             revision = self.current if old else self.update
             pod = new_stateful_pod(self.owner, ordinal, revision)
             create_pod(self.registry, self.owner, pod, StatefulSetController.name)
+            self.left -= 1
             return False
         if is_finished(pod):
             self._delete(pod)

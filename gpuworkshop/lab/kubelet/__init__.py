@@ -2,5 +2,6 @@
 
 `manager.Kubelets` is the door: one kubelet for each Node that says `gpuworkshop.io/simulated=true`. A
 kubelet (`kubelet`) has a worker for each of its pods (`pods`), and that has one for each container
-(`containers`). What an image runs as is a table (`images`); an image that is not in it costs no process.
+(`containers`). Every process of a pod has a shim above it, which ends all that it leaves behind (`spawn`,
+`shim`). What an image runs as is a table (`images`); an image that is not in it costs no process.
 """

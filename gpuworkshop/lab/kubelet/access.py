@@ -65,10 +65,11 @@ async def execute(
             setting = worker.setting = set_up(pod, worker.spec, on_disk=True)
         except (Missing, OSError) as error:
             raise ApiError(500, "InternalError", f"the container's folder cannot be made: {error}") from error
-    words = pod.folder.rewritten(worker.spec, command)
-    spawner = pod.host.lab.spawner
-    env = {**setting.command_env(), **worker.mark}
-    return await executions.execute(spawner, words, env, setting.folder, stdin=stdin, tty=tty)
+    order = worker.order(command, setting)
+    try:
+        return await executions.execute(pod.host.lab.spawner, order, stdin=stdin, tty=tty)
+    except OSError as error:  # such as too many processes
+        raise ApiError(500, "InternalError", f"the command cannot be started: {error}") from error
 
 
 def attach(pod: PodWorker, container: str, *, stdin: bool, tty: bool) -> Execution:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
-from gpuworkshop.lab.kubelet import terminal
-from gpuworkshop.lab.kubelet.spawn import Child, Spawner, find_program
-from gpuworkshop.lab.kubelet.stdio import Stdio, start_on
+from gpuworkshop.lab.kubelet.spawn import Child, Order, Spawner, find_program
+from gpuworkshop.lab.kubelet.stdio import Stdio
 
 NOT_FOUND = 127
+MOST_CAPTURED = 10_240  # bytes, as a real kubelet has it
 # No container has these of its own; this machine's would tell of this machine.
 NEVER_THE_MACHINES = ("nvidia-smi",)
 
@@ -18,33 +19,22 @@ NEVER_THE_MACHINES = ("nvidia-smi",)
 class Command:
     """A process in a container."""
 
-    def __init__(self, process: Child, outside: int | None = None) -> None:
-        self._process, self._outside = process, outside
+    def __init__(self, process: Child, tty: bool) -> None:
+        self._process, self._tty = process, tty
         self.stdin = process.stdin
         self.stdout = process.stdout or asyncio.StreamReader()
         self.stderr: asyncio.StreamReader | None = process.stderr
 
-    @classmethod
-    async def on_terminal(
-        cls, spawner: Spawner, command: Sequence[str], env: Mapping[str, str], folder: Path
-    ) -> Command:
-        """Start it on a terminal of its own."""
-        pair = terminal.open_terminal()
-        new = cls(await start_on(spawner, pair, command, env, folder), pair.outside)
-        new.stdout, new.stdin = await terminal.streams(pair.outside)
-        return new
-
     async def wait(self) -> int:
         """Its exit code, 128 + n after signal n."""
         code = await self._process.wait()
-        if self._outside is not None and self.stdin is not None:
+        if self._tty and self.stdin is not None:
             self.stdin.close()
         return code
 
     def resize(self, columns: int, rows: int) -> None:
         """Set the terminal's size."""
-        if self._outside is not None and self.stdin is not None and not self.stdin.is_closing():
-            terminal.resize(self._outside, columns, rows)
+        self._process.resize(columns, rows)
 
     def kill(self) -> None:
         """End it with all that it has started."""
@@ -89,8 +79,7 @@ class Attachment:
 
     def resize(self, columns: int, rows: int) -> None:
         """Set the size of the container's terminal, if it has one."""
-        if self._stdio.outside is not None and not self._ended.done():
-            terminal.resize(self._stdio.outside, columns, rows)
+        self._stdio.resize(columns, rows)
 
     def kill(self) -> None:
         """The container goes on."""
@@ -122,30 +111,34 @@ class Silence:
         self._stopped.cancel()
 
 
-async def execute(
-    spawner: Spawner, command: Sequence[str], env: Mapping[str, str], folder: Path, *, stdin: bool, tty: bool
-) -> Command | Refusal:
-    """Start a command in a container's folder with its environment."""
-    program = program_of(command[0], env, folder)
+async def execute(spawner: Spawner, order: Order, *, stdin: bool, tty: bool) -> Command | Refusal:
+    """Start a command in a container."""
+    name, *arguments = order.command
+    program = program_of(name, order.env, order.folder)
     if program is None:
-        return Refusal(command[0], tty)
-    command = [program, *command[1:]]
-    if tty:
-        return await Command.on_terminal(spawner, command, env, folder)
-    return Command(await spawner.start(command, env, folder, stdin=stdin))
+        return Refusal(name, tty)
+    order = replace(order, command=[program, *arguments])
+    return Command(await spawner.start(order, stdin=stdin, tty=tty), tty)
 
 
-async def captured(
-    spawner: Spawner, command: Sequence[str], env: Mapping[str, str], folder: Path
-) -> tuple[int, str]:
+async def captured(spawner: Spawner, order: Order) -> tuple[int, str]:
     """Run a command to its end: its exit code, and what it printed; killed when this is cancelled."""
-    begun = await execute(spawner, command, env, folder, stdin=False, tty=False)
+    begun = await execute(spawner, order, stdin=False, tty=False)
     try:
         readers = [reader for reader in (begun.stdout, begun.stderr) if reader is not None]
-        printed = await asyncio.gather(*(reader.read() for reader in readers))
+        printed = await asyncio.gather(*map(_beginning, readers))
         return await begun.wait(), b"".join(printed).decode(errors="replace")
-    finally:
+    except BaseException:
         begun.kill()
+        raise
+
+
+async def _beginning(reader: asyncio.StreamReader) -> bytes:
+    """What comes first; the rest is read, since a full pipe would hold the command up, and forgotten."""
+    kept = b""
+    while data := await reader.read(MOST_CAPTURED):
+        kept = (kept + data)[:MOST_CAPTURED]
+    return kept
 
 
 def program_of(name: str, env: Mapping[str, str], folder: Path) -> str | None:

@@ -11,10 +11,12 @@ import re
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from gpuworkshop.lab.api.objects import Object, uid_of
+from gpuworkshop.lab.kubelet import atomic_volume
+from gpuworkshop.lab.kubelet.paths import inside
 from gpuworkshop.lab.kubelet.volumes import Content, Missing, Sources, content_of
 
 # What may stand before and behind a path that is a whole one, in a command line or a shell's text.
@@ -59,14 +61,8 @@ class PodFolder:
         self.make()
         volume = self.path / "volumes" / name
         volume.mkdir(parents=True, exist_ok=True)
-        if content.keeps_others:
-            return
-        for path, file in content.files.items():
-            _write(inside(volume, path), file.data, file.mode)
-        wanted = {inside(volume, path) for path in content.files}
-        for found in volume.rglob("*"):
-            if found.is_file() and found not in wanted:
-                found.unlink()
+        if not content.keeps_others:
+            atomic_volume.write(volume, content.files)
 
     def mount(self, container: Mapping[str, Any]) -> None:
         """Make the container's root, with its volumes mounted."""
@@ -75,12 +71,16 @@ class PodFolder:
         root.mkdir(parents=True, exist_ok=True)
         mounts = container.get("volumeMounts") or []
         for mount in sorted(mounts, key=lambda mount: len(mount["mountPath"])):
-            source = self.path / "volumes" / mount["name"]
-            if sub_path := mount.get("subPath"):
-                source = inside(source, sub_path)
-                if not source.exists():
-                    source.mkdir(parents=True)
-            _link(inside(root, mount["mountPath"]), source)
+            self._mount(inside(root, mount["mountPath"]), mount)
+
+    def _mount(self, place: Path, mount: Mapping[str, Any]) -> None:
+        volume = self.path / "volumes" / mount["name"]
+        source = inside(volume, mount.get("subPath") or "/")
+        if source != volume and atomic_volume.is_one(volume) and source.exists():
+            _copy(place, source)  # a subPath stays as it is now, as a real one, which is a mount of the file
+            return
+        source.mkdir(parents=True, exist_ok=True)
+        _link(place, source)
 
     def remove(self) -> None:
         """Remove the folder with all that is in it."""
@@ -98,27 +98,22 @@ class PodFolder:
         return [pattern.sub(lambda match: root + match[0], text) for text in texts]
 
 
-def inside(folder: Path, path: str) -> Path:
-    """`path` taken from `folder` on, absolute or not; it cannot lead out of it."""
-    parts = [part for part in PurePosixPath("/", path).parts[1:] if part != ".."]
-    return folder.joinpath(*parts)
-
-
-def _write(path: Path, data: bytes, mode: int) -> None:
-    """Replace the file in one step, as a reader may have it open."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.new")
-    beside.unlink(missing_ok=True)
-    beside.touch(mode=0o600)
-    beside.write_bytes(data)
-    beside.chmod(mode)
-    beside.replace(path)
-
-
 def _link(place: Path, target: Path) -> None:
-    place.parent.mkdir(parents=True, exist_ok=True)
-    if place.is_symlink():
-        place.unlink()
-    elif place.is_dir():
-        shutil.rmtree(place)
+    _clear(place)
     place.symlink_to(target)
+
+
+def _copy(place: Path, source: Path) -> None:
+    _clear(place)
+    if source.is_dir():
+        shutil.copytree(source, place)
+    else:
+        shutil.copy2(source, place)
+
+
+def _clear(place: Path) -> None:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if place.is_dir() and not place.is_symlink():
+        shutil.rmtree(place)
+    else:
+        place.unlink(missing_ok=True)

@@ -17,6 +17,7 @@ from gpuworkshop.lab.kubelet.addresses import Addresses
 from gpuworkshop.lab.kubelet.devices import Devices
 from gpuworkshop.lab.kubelet.filesystem import PodFolder
 from gpuworkshop.lab.kubelet.spawn import Spawner
+from gpuworkshop.lab.kubelet.tokens import TokenCache
 from gpuworkshop.lab.kubelet.volumes import Sources
 from gpuworkshop.settings import Settings
 
@@ -47,6 +48,7 @@ class Lab:
     settings: Settings
     addresses: Addresses
     sources: Sources
+    tokens: TokenCache
     spawner: Spawner
     pods: Path
     back_off: BackOff

@@ -59,6 +59,21 @@ async def exporter(at: Situation) -> Launch:
     return Launch([*command, "--interval", interval, "--pod-resources-socket", str(at.pod_resources)])
 
 
+async def own_exporter(at: Situation) -> Launch:
+    """The kit's exporter by its own name: its arguments, on the node's simulated GPUs, in the pod's place."""
+    listen = _option(at.args, "--listen", "-a", "--address") or ":9400"
+    place = {
+        "--gpus": str(at.gpu_file),
+        "--hostname": at.node,
+        "--listen": f"{at.address}:{listen.rpartition(':')[2]}",
+        "--pod-resources-socket": str(at.pod_resources),
+        "--service-account": str(at.root / "var/run/secrets/kubernetes.io/serviceaccount"),
+    }
+    # The last of an option's values counts.
+    options = [word for option in place.items() for word in option]
+    return Launch([sys.executable, "-P", "-m", "gpuworkshop", "exporter", *at.args, *options])
+
+
 async def python(at: Situation) -> Launch:
     """python, and gpu-burn's script on it: the Python that runs the lab."""
     program, *rest = [*at.command, *at.args] or ["python3"]
@@ -103,6 +118,7 @@ async def prometheus(at: Situation) -> Launch:
 # The last part of the image's name, without its tag.
 RULES: dict[str, Rule] = {
     "dcgm-exporter": exporter,
+    "gpuworkshop-exporter": own_exporter,
     "prometheus": prometheus,
     "gpu-burn*": gpu_burn,
     "python": python,

@@ -14,10 +14,8 @@ from gpuworkshop.lab.kubelet.host import Host, Lab
 from gpuworkshop.lab.kubelet.node_status import Machine
 from gpuworkshop.lab.kubelet.pod_resources import PodResourcesServer
 from gpuworkshop.lab.kubelet.pods import OVER, PodWorker
-from gpuworkshop.lab.kubelet.volumes import refers
+from gpuworkshop.lab.kubelet.references import References
 from gpuworkshop.lab.simulation import SimulatedNode
-
-LEASE_S = 600
 
 
 class Kubelet:
@@ -32,6 +30,7 @@ class Kubelet:
         if machine.gpus:
             simulated = SimulatedNode(self._host.gpu_file)
             self._host.devices = Devices(simulated, machine.gpu_model, machine.gpus)
+        self._references = References()
         self._offered: tuple[int, int] | None = None
         self._resources = PodResourcesServer(self._running, self._host.devices)
 
@@ -42,6 +41,7 @@ class Kubelet:
             self._host.devices.keep_only({uid_of(pod) for pod in bound})
         self._count_gpus()
         self.post_status()
+        self.renew_lease()
         for pod in bound:
             self.take(pod)
         await self._resources.start(socket)
@@ -60,16 +60,15 @@ class Kubelet:
             self._host.devices.remove()
 
     def source_changed(self, kind: Kind, source: Object) -> None:
-        """A ConfigMap or Secret has changed."""
-        for worker in self.pods.values():
-            if namespace_of(source) == namespace_of(worker.pod):
-                worker.source_changed(kind, name_of(source))
-                if sharing.is_plugin(worker.pod) and refers(worker.pod, kind, name_of(source)):
-                    self.recount_gpus()
+        """A ConfigMap or Secret has changed: whoever waits for it, or holds it, goes by it."""
+        for uid in self._references.users(kind, namespace_of(source), name_of(source)):
+            worker = self.pods[uid]
+            worker.source_changed(kind, name_of(source))
+            if sharing.is_plugin(worker.pod):
+                self.recount_gpus()
 
-    def beat(self) -> None:
-        """Say that the node lives, and renew the tokens of its pods."""
-        self.post_status()
+    def refresh(self) -> None:
+        """Renew the tokens of the pods, as far as it is time for that."""
         for worker in self.pods.values():
             worker.refresh()
 
@@ -77,6 +76,7 @@ class Kubelet:
         """A pod that is bound to this node is there, or has changed."""
         worker = self.pods.get(uid_of(pod))
         if worker is None:
+            self._references.add(pod)
             self.pods[uid_of(pod)] = PodWorker(self._host, pod)
         else:
             worker.update(pod)
@@ -84,18 +84,23 @@ class Kubelet:
     async def lose(self, pod: Object) -> None:
         """A pod's object is gone."""
         if worker := self.pods.pop(uid_of(pod), None):
+            self._references.discard(pod)
             await worker.vanish()
             if sharing.is_plugin(pod):
                 self.recount_gpus()
 
     def post_status(self) -> None:
-        """Write the node's status and renew its Lease."""
-        registry, now = self._lab.registry, self._lab.time()
-        registry.modify(NODE, "", self.name, lambda node: self._describe(node, now), "status")
+        """Write the node's status."""
+        now = self._lab.time()
+        self._lab.registry.modify(NODE, "", self.name, lambda node: self._describe(node, now), "status")
+
+    def renew_lease(self) -> None:
+        """Say that the node lives, which costs less than its status: its Lease, made if it is not there."""
+        registry = self._lab.registry
         node = registry.find(NODE, "", self.name)
         if node is None or registry.find(NAMESPACE, "", "kube-node-lease") is None:
             return
-        lease = node_status.lease_of(node, now, LEASE_S)
+        lease = node_status.lease_of(node, registry.now())
 
         def renew(live: Object) -> None:
             live["spec"] = lease["spec"]

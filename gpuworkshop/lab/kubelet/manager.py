@@ -26,13 +26,16 @@ from gpuworkshop.lab.kubelet.kubelet import Kubelet, instance_type
 from gpuworkshop.lab.kubelet.node_status import Machine
 from gpuworkshop.lab.kubelet.pods import PodWorker
 from gpuworkshop.lab.kubelet.spawn import Spawner
-from gpuworkshop.lab.kubelet.volumes import Sources, TokenIssuer
+from gpuworkshop.lab.kubelet.tokens import TokenCache, TokenIssuer
+from gpuworkshop.lab.kubelet.volumes import Sources
 from gpuworkshop.processes.ports import Subnet
 from gpuworkshop.settings import Settings
 
 log = logging.getLogger(__name__)
 SIMULATED = "gpuworkshop.io/simulated"
-HEARTBEAT_S = 300.0
+STATUS_S = 300.0  # a real kubelet's rhythms: its node's status, and its Lease
+LEASE_RENEWAL_S = 10.0
+TOKEN_RENEWAL_S = 60.0  # the shortest token, of ten minutes, has two more when it is due
 END_GRACE_S = 3.0
 
 
@@ -56,11 +59,13 @@ class Kubelets:
         self._kubelets: dict[str, Kubelet] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._folder = places.short_folder(settings.state / "lab")
+        kept = TokenCache(registry, tokens)
         self._lab = Lab(
             registry,
             settings,
             Addresses(subnet),
-            Sources(registry, tokens),
+            Sources(registry, kept),
+            kept,
             Spawner(settings.state),
             self._folder / "pods",
             back_off or BackOff(),
@@ -68,9 +73,13 @@ class Kubelets:
 
     async def run(self) -> None:
         """Run the kubelets, until cancelled; `stop` then ends what they run."""
-        self._lab.spawner.begin()
+        await self._lab.spawner.begin()
         self._sweep()
-        heart = asyncio.create_task(self._heartbeat())
+        beats = [
+            asyncio.create_task(self._every(STATUS_S, Kubelet.post_status)),
+            asyncio.create_task(self._every(LEASE_RENEWAL_S, Kubelet.renew_lease)),
+            asyncio.create_task(self._every(TOKEN_RENEWAL_S, Kubelet.refresh)),
+        ]
         try:
             with self._lab.registry.changes(NODE, POD, CONFIG_MAP, SECRET) as changes:
                 async for change in changes:
@@ -79,7 +88,8 @@ class Kubelets:
                     except Exception:  # one odd object must not end the others' pods
                         log.exception("the kubelets cannot follow %s", name_of(change.object))
         finally:
-            heart.cancel()
+            for beat in beats:
+                beat.cancel()
 
     async def stop(self) -> None:
         """End every process that a pod runs. The pods go on at the next start."""
@@ -159,14 +169,14 @@ class Kubelets:
         elif (live := self._lab.registry.find(POD, namespace_of(pod), name_of(pod))) is not None:
             kubelet.take(live)
 
-    async def _heartbeat(self) -> None:
+    async def _every(self, period_s: float, act: Callable[[Kubelet], None]) -> None:
         while True:
-            await asyncio.sleep(HEARTBEAT_S)
+            await asyncio.sleep(period_s)
             for kubelet in self._kubelets.values():
                 try:
-                    kubelet.beat()
+                    act(kubelet)
                 except ApiError as error:  # such as a full disk
-                    log.warning("the status of node %s: %s", kubelet.name, error.message)
+                    log.warning("node %s cannot report: %s", kubelet.name, error.message)
 
     def _task(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from gpuworkshop.lab.api.objects import Object, condition, labels_of, name_of, uid_of
 from gpuworkshop.lab.kubelet.resources import GPU
 
 KUBELET_PORT = 10250
+LEASE_S = 40  # a real kubelet renews it every 10 s, so that it may fail three times
 DISK_KIB = 83_873_772  # eksctl's default volume of 80 GiB
 _HEALTHY = (
     ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
@@ -66,15 +68,15 @@ def status_of(
     }
 
 
-def lease_of(node: Object, now: str, duration_s: int) -> Object:
-    """The node's Lease, renewed now."""
+def lease_of(node: Object, now: float) -> Object:
+    """The node's Lease, renewed at the Unix time `now`."""
     owner = {"apiVersion": "v1", "kind": "Node", "name": name_of(node), "uid": uid_of(node)}
     return {
         "metadata": {"name": name_of(node), "namespace": "kube-node-lease", "ownerReferences": [owner]},
         "spec": {
             "holderIdentity": name_of(node),
-            "leaseDurationSeconds": duration_s,
-            "renewTime": now.replace("Z", ".000000Z"),
+            "leaseDurationSeconds": LEASE_S,
+            "renewTime": f"{datetime.fromtimestamp(now, UTC):%Y-%m-%dT%H:%M:%S.%fZ}",
         },
     }
 

@@ -20,15 +20,17 @@ from gpuworkshop.lab.api.objects import (
 )
 from gpuworkshop.lab.api.problems import ApiError
 from gpuworkshop.lab.kubelet import allocation, loads
+from gpuworkshop.lab.kubelet.container_set import ContainerSet
 from gpuworkshop.lab.kubelet.containers import RETRY_S, ContainerWorker
 from gpuworkshop.lab.kubelet.devices import NoDevice
 from gpuworkshop.lab.kubelet.filesystem import PodFolder
 from gpuworkshop.lab.kubelet.host import Host
 from gpuworkshop.lab.kubelet.images import rule_for
+from gpuworkshop.lab.kubelet.references import in_volumes
 from gpuworkshop.lab.kubelet.reporting import Reporter
 from gpuworkshop.lab.kubelet.resources import containers_of
-from gpuworkshop.lab.kubelet.statuses import Summary, phase_of
-from gpuworkshop.lab.kubelet.volumes import Missing, refers
+from gpuworkshop.lab.kubelet.statuses import Summary, gates, phase_of
+from gpuworkshop.lab.kubelet.volumes import Missing
 
 log = logging.getLogger(__name__)
 OVER = ("Succeeded", "Failed")
@@ -46,25 +48,17 @@ class PodWorker:
         self._phase = str(status.get("phase") if status.get("phase") in OVER else "")
         self._failure = (str(status.get("reason") or ""), str(status.get("message") or ""))
         self._start = str(status.get("startTime") or host.lab.time())
-        self._initialized = False
         self.address = ""
-        self._inits = self._workers("initContainers", "initContainerStatuses")
-        self._mains = self._workers("containers", "containerStatuses")
+        self._containers = ContainerSet(self, pod)
         self._reporter = Reporter(host, pod, self._summary)
         self._wake = asyncio.Event()
         self._grace_s: float | None = None
         self._given_back = False
-        self._sidecars: list[asyncio.Task[None]] = []
         self._ending: asyncio.Task[None] | None = None
         self._living = self._task(self._live(str(status.get("podIP") or "")))
         self._reporting = self._task(self._reporter.run())
         if is_deleted(pod):
             self.update(pod)
-
-    def _workers(self, key: str, statuses: str) -> list[ContainerWorker]:
-        known = {found["name"]: found for found in (self.pod.get("status") or {}).get(statuses) or []}
-        specs = self.pod["spec"].get(key) or []
-        return [ContainerWorker(self, spec, known.get(spec["name"])) for spec in specs]
 
     def _task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
@@ -78,7 +72,7 @@ class PodWorker:
     @property
     def containers(self) -> list[ContainerWorker]:
         """All containers, init containers first."""
-        return [*self._inits, *self._mains]
+        return self._containers.all
 
     def changed(self) -> None:
         """Something is to be written to the pod's status."""
@@ -94,10 +88,12 @@ class PodWorker:
 
     def update(self, pod: Object) -> None:
         """The object has changed: its deletion may have begun, or its load be another one."""
-        load_changed = annotations_of(pod).get(loads.ANNOTATION) != annotations_of(self.pod).get(
+        before, self.pod = self.pod, pod
+        load_changed = annotations_of(pod).get(loads.ANNOTATION) != annotations_of(before).get(
             loads.ANNOTATION
         )
-        self.pod = pod
+        if gates(pod) != gates(before):
+            self.changed()
         if is_deleted(pod):
             self._shorten(float(meta(pod).get("deletionGracePeriodSeconds") or 0))
         elif load_changed and not self._phase:
@@ -118,12 +114,12 @@ class PodWorker:
                 self._write_volumes()
 
     def source_changed(self, kind: Kind, name: str) -> None:
-        """A ConfigMap or Secret of the namespace has changed: what waits for it, or holds it, goes by it."""
+        """A ConfigMap or Secret of the pod's has changed: what waits for it, or holds it, goes by it."""
         self._wake.set()
-        if not refers(self.pod, kind, name):
+        if (kind, name) not in in_volumes(self.pod):
             return
         self.refresh()
-        for container in self._mains:
+        for container in self._containers.mains:
             if container.setting and container.setting.launch and container.setting.launch.reloads:
                 self._task(self._reload(container))
 
@@ -145,11 +141,11 @@ class PodWorker:
         await asyncio.gather(self._living, return_exceptions=True)
         self._reporting.cancel()
         self._give_back()
+        self.host.lab.tokens.forget(self.uid)
         await asyncio.to_thread(self.folder.remove)
 
     def _stop(self, grace_s: float) -> None:
-        for container in self.containers:
-            container.stop(grace_s)
+        self._containers.stop(grace_s)
         self._wake.set()
 
     async def _live(self, last_address: str) -> None:
@@ -163,30 +159,8 @@ class PodWorker:
         if not self._assign_gpus():
             return
         await self._mount()
-        phase = await self._run_containers(spec.get("restartPolicy", "Always"))
-        for worker in self._inits:
-            worker.stop(float(spec.get("terminationGracePeriodSeconds", 30)))
-        await asyncio.gather(*self._sidecars)
-        self._over(phase)
-
-    async def _run_containers(self, policy: str) -> str:
-        if not await self._initialize(policy):
-            return "Failed"
-        self._initialized = True
-        await asyncio.gather(*(worker.run(policy) for worker in self._mains))
-        return "Failed" if any(worker.record.exit_code for worker in self._mains) else "Succeeded"
-
-    async def _initialize(self, policy: str) -> bool:
-        """Run the init containers, one after the other; sidecars among them go on. False ends the pod."""
-        for worker in self._inits:
-            if worker.spec.get("restartPolicy") == "Always":
-                self._sidecars.append(self._task(worker.run("Always")))
-                await worker.begun.wait()
-            else:
-                await worker.run("Never" if policy == "Never" else "OnFailure")
-            if self._stopped or worker.record.exit_code:
-                return False
-        return True
+        grace_s = float(spec.get("terminationGracePeriodSeconds", 30))
+        self._over(await self._containers.run(spec.get("restartPolicy", "Always"), grace_s))
 
     @property
     def _stopped(self) -> bool:
@@ -225,7 +199,7 @@ class PodWorker:
             except (Missing, OSError) as error:
                 self.host.event(self.pod, "Warning", "FailedMount", str(error))
                 self.changed()
-                await self.woken(None if isinstance(error, Missing) else RETRY_S)
+                await self.woken(RETRY_S)
             else:
                 return
 
@@ -253,16 +227,16 @@ class PodWorker:
             )
 
     def _summary(self) -> Summary:
-        containers = [worker.record.status() for worker in self._mains]
+        containers = [worker.record.status() for worker in self._containers.mains]
         return Summary(
-            phase=self._phase or phase_of(containers, self._initialized),
+            phase=self._phase or phase_of(containers, self._containers.initialized),
             reason=self._failure[0],
             message=self._failure[1],
             address=self.address,
             host=self.host.address,
             start=self._start,
-            init_containers=[worker.record.status() for worker in self._inits],
+            init_containers=[worker.record.status() for worker in self._containers.inits],
             containers=containers,
-            initialized=self._initialized,
+            initialized=self._containers.initialized,
             now=self.host.lab.time(),
         )

@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import aiohttp
+from gpuworkshop.lab.kubelet.handlers import Asked, Failure, ask
 
 QUICK_S = 1.0  # until it is ready for the first time, a container is asked this often
 
 
-class Probed(Protocol):
+class Probed(Asked, Protocol):
     """What probes ask of a container, and tell it."""
-
-    spec: Mapping[str, Any]
-
-    @property
-    def address(self) -> str:
-        """Where it listens."""
-
-    async def probe_command(self, command: Sequence[str]) -> tuple[int, str]:
-        """Run a command in the container: its exit code and what it printed."""
 
     def probed(self, *, started: bool | None = None, ready: bool | None = None) -> None:
         """A probe has found out something new."""
@@ -32,10 +23,6 @@ class Probed(Protocol):
 
     def fail(self, message: str) -> None:
         """Startup or liveness have failed too often: it is to be started anew."""
-
-
-class Failure(Exception):
-    """Why a probe failed."""
 
 
 @dataclass(frozen=True)
@@ -110,62 +97,8 @@ async def _readiness(container: Probed, probe: Mapping[str, Any]) -> None:
 
 async def _passes(container: Probed, probe: Mapping[str, Any], name: str, pace: Pace) -> bool:
     try:
-        async with asyncio.timeout(pace.timeout):
-            await _ask(container, probe)
-    except TimeoutError:
-        why = f"command timed out after {pace.timeout:g}s" if "exec" in probe else "context deadline exceeded"
+        await ask(container, probe, pace.timeout)
     except Failure as error:
-        why = str(error)
-    except (OSError, aiohttp.ClientError) as error:
-        why = str(error) or type(error).__name__
-    else:
-        return True
-    container.unhealthy(f"{name} probe failed: {why}")
-    return False
-
-
-async def _ask(container: Probed, probe: Mapping[str, Any]) -> None:
-    asked: dict[str, Callable[[Probed, Mapping[str, Any]], Awaitable[None]]] = {
-        "httpGet": _http_get,
-        "tcpSocket": _connect,
-        "grpc": _connect,
-        "exec": _command,
-    }
-    for key, ask in asked.items():
-        if key in probe:
-            await ask(container, probe[key])
-
-
-async def _http_get(container: Probed, action: Mapping[str, Any]) -> None:
-    scheme = str(action.get("scheme") or "HTTP").lower()
-    where = f"{action.get('host') or container.address}:{port_of(container.spec, action['port'])}"
-    url = f"{scheme}://{where}/{str(action.get('path') or '/').lstrip('/')}"
-    headers = {each["name"]: each["value"] for each in action.get("httpHeaders") or []}
-    async with (
-        aiohttp.ClientSession() as session,
-        session.get(url, headers=headers, ssl=False, allow_redirects=False) as answer,
-    ):
-        if not 200 <= answer.status < 400:
-            raise Failure(f"HTTP probe failed with statuscode: {answer.status}")
-
-
-async def _connect(container: Probed, action: Mapping[str, Any]) -> None:
-    port = port_of(container.spec, action["port"])
-    _, writer = await asyncio.open_connection(action.get("host") or container.address, port)
-    writer.close()
-
-
-async def _command(container: Probed, action: Mapping[str, Any]) -> None:
-    code, printed = await container.probe_command(action.get("command") or [])
-    if code:
-        raise Failure(printed.strip() or f"command ended with exit code {code}")
-
-
-def port_of(spec: Mapping[str, Any], port: int | str) -> int:
-    """A port by its number, or by its name in the container's list. Raises Failure for an unknown name."""
-    if isinstance(port, int) or port.isdecimal():
-        return int(port)
-    for each in spec.get("ports") or []:
-        if each.get("name") == port:
-            return int(each["containerPort"])
-    raise Failure(f"couldn't find port: {port}")
+        container.unhealthy(f"{name} probe failed: {error}")
+        return False
+    return True

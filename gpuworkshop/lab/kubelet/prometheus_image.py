@@ -14,8 +14,8 @@ from typing import Any
 
 import yaml
 
-from gpuworkshop.lab.kubelet.filesystem import inside
 from gpuworkshop.lab.kubelet.images import Launch, Situation
+from gpuworkshop.lab.kubelet.paths import inside
 from gpuworkshop.processes.state import replace_file
 from gpuworkshop.processes.tools import find_or_fetch
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,11 @@ from gpuworkshop.lab.api.objects import Object, namespace_of, uid_of
 from gpuworkshop.lab.kubelet import nvidia_smi
 from gpuworkshop.lab.kubelet.devices import gpu_of
 from gpuworkshop.lab.kubelet.environment import environment, expand
-from gpuworkshop.lab.kubelet.filesystem import inside
 from gpuworkshop.lab.kubelet.host import Owner
 from gpuworkshop.lab.kubelet.images import Launch, Situation
 from gpuworkshop.lab.kubelet.names import curl_config
+from gpuworkshop.lab.kubelet.paths import inside
+from gpuworkshop.lab.kubelet.spawn import Order
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,10 @@ class Setting:
         """The variables of a command in the container, with its own programs first on the PATH."""
         env = {**self.env, **(self.launch.env if self.launch else {})}
         return {**env, "PATH": f"{self.programs}:{env.get('PATH', '')}"}
+
+    def order(self, command: Sequence[str], container: str, *, lingers: bool = False) -> Order:
+        """A command in the container with that id."""
+        return Order(command, self.command_env(), self.folder, container, lingers)
 
 
 def set_up(owner: Owner, container: Mapping[str, Any], *, on_disk: bool) -> Setting:

@@ -51,11 +51,11 @@ def status_of(pod: Object, summary: Summary) -> dict[str, Any]:
 
 
 def _conditions(pod: Object, summary: Summary) -> list[dict[str, Any]]:
-    ready = _ready(summary)
+    ready = _containers_ready(summary)
     own: list[Condition] = [
         ("PodReadyToStartContainers", bool(summary.address) and not _is_over(summary), "", ""),
         _initialized(summary),
-        ("Ready", *ready),
+        ("Ready", *(gates(pod) if ready[0] else ready)),
         ("ContainersReady", *ready),
     ]
     if condition(pod, "PodScheduled") is None:
@@ -84,7 +84,7 @@ def _initialized(summary: Summary) -> Condition:
     return "Initialized", False, "ContainersNotInitialized", _named("incomplete", late)
 
 
-def _ready(summary: Summary) -> tuple[bool, str, str]:
+def _containers_ready(summary: Summary) -> tuple[bool, str, str]:
     if summary.phase == "Succeeded":
         return False, "PodCompleted", ""
     if summary.phase == "Failed":
@@ -105,6 +105,20 @@ def _is_done(status: Mapping[str, Any]) -> bool:
 
 def _is_over(summary: Summary) -> bool:
     return summary.phase in ("Succeeded", "Failed")
+
+
+def gates(pod: Object) -> tuple[bool, str, str]:
+    """Whether the conditions of others that the pod's readiness waits for are true; why not."""
+    closed = []
+    for kind in [gate["conditionType"] for gate in pod["spec"].get("readinessGates") or []]:
+        found = condition(pod, kind)
+        if found is None:
+            closed.append(f'corresponding condition of pod readiness gate "{kind}" does not exist.')
+        elif found.get("status") != "True":
+            closed.append(
+                f'the status of pod readiness gate "{kind}" is not "True", but {found.get("status")}'
+            )
+    return (False, "ReadinessGatesNotReady", ", ".join(closed)) if closed else (True, "", "")
 
 
 def phase_of(containers: Sequence[Mapping[str, Any]], initialized: bool) -> str:

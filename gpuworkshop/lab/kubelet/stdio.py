@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 
-from gpuworkshop.lab.kubelet import terminal
 from gpuworkshop.lab.kubelet.logs import ContainerLog
-from gpuworkshop.lab.kubelet.spawn import Child, Spawner, Terminal
+from gpuworkshop.lab.kubelet.spawn import Child, Order, Spawner
 
 DRAIN_S = 5.0
 CHUNK = 65_536
@@ -22,36 +18,24 @@ class Stdio:
     def __init__(self, log: ContainerLog) -> None:
         self.log = log
         self.stdin: asyncio.StreamWriter | None = None
-        self.outside: int | None = None
         self._attached: list[dict[str, asyncio.StreamReader]] = []
         self._child: Child | None = None
         self._pumps: list[asyncio.Task[None]] = []
 
-    async def start(
-        self,
-        spawner: Spawner,
-        command: Sequence[str],
-        env: Mapping[str, str],
-        folder: Path,
-        *,
-        stdin: bool,
-        tty: bool,
-    ) -> Child:
+    async def start(self, spawner: Spawner, order: Order, *, stdin: bool, tty: bool) -> Child:
         """Start the container's process with these streams."""
-        if tty:
-            pair = terminal.open_terminal()
-            process = await start_on(spawner, pair, command, env, folder)
-            self.outside = pair.outside
-            output, self.stdin = await terminal.streams(pair.outside)
-            readers = {"stdout": output}
-        else:
-            process = await spawner.start(command, env, folder, stdin=stdin)
-            self.stdin = process.stdin
-            pipes = {"stdout": process.stdout, "stderr": process.stderr}
-            readers = {stream: reader for stream, reader in pipes.items() if reader is not None}
+        process = await spawner.start(order, stdin=stdin, tty=tty)
+        self.stdin = process.stdin
+        streams = {"stdout": process.stdout, "stderr": process.stderr}
+        readers = {name: reader for name, reader in streams.items() if reader is not None}
         self._child = process
         self._pumps = [asyncio.create_task(self._pump(*each)) for each in readers.items()]
         return process
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Set the size of the container's terminal, if it has one."""
+        if self._child is not None:
+            self._child.resize(columns, rows)
 
     def attach(self) -> tuple[asyncio.StreamReader, asyncio.StreamReader]:
         """What comes from now on, on standard output and standard error."""
@@ -81,16 +65,3 @@ class Stdio:
                 self.log.write(stream, data)
                 for readers in self._attached:
                     readers[stream].feed_data(data)
-
-
-async def start_on(
-    spawner: Spawner, pair: Terminal, command: Sequence[str], env: Mapping[str, str], folder: Path
-) -> Child:
-    """Start a command on the inner end of a terminal, which is closed here then."""
-    try:
-        return await spawner.start(command, {"TERM": "xterm", **env}, folder, terminal=pair)
-    except BaseException:
-        os.close(pair.outside)
-        raise
-    finally:
-        os.close(pair.inside)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -39,13 +39,11 @@ class Content:
     keeps_others: bool = False
 
 
-class TokenIssuer(Protocol):
-    """Issues tokens for service accounts, as the API server does."""
+class PodTokens(Protocol):
+    """Has the tokens of pods."""
 
-    def issue(
-        self, account: Object, audiences: Sequence[str] | None, expiration_s: int | None
-    ) -> tuple[str, str]:
-        """A token, and when it expires."""
+    def token(self, account: Object, pod: Object, audience: str, expiration_s: int | None) -> str:
+        """A token of the account that is good as long as the pod is there."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,7 @@ class Sources:
     """
 
     registry: Registry
-    tokens: TokenIssuer | None
+    tokens: PodTokens | None
 
     def data(self, kind: Kind, pod: Object, name: str) -> dict[str, bytes]:
         """The data of a ConfigMap or Secret in the pod's namespace."""
@@ -69,29 +67,14 @@ class Sources:
         return {key: text.encode() for key, text in (found.get("data") or {}).items()} | encoded
 
     def token(self, pod: Object, source: Mapping[str, Any]) -> str:
-        """A new token of the pod's service account."""
+        """A token of the pod's service account that does not expire soon."""
         name = pod["spec"].get("serviceAccountName") or "default"
         account = self.registry.find(SERVICE_ACCOUNT, namespace_of(pod), name)
         if account is None:
             raise Missing(f'failed to fetch token: serviceaccounts "{name}" not found')
         if self.tokens is None:
             return ""
-        audiences = [source["audience"]] if source.get("audience") else None
-        return self.tokens.issue(account, audiences, source.get("expirationSeconds"))[0]
-
-
-def refers(pod: Object, kind: Kind, name: str) -> bool:
-    """Whether a volume of the pod holds this ConfigMap or Secret."""
-    return any(
-        name in _names(kind, source)
-        for volume in pod["spec"].get("volumes") or []
-        for source in [volume, *((volume.get("projected") or {}).get("sources") or [])]
-    )
-
-
-def _names(kind: Kind, source: Mapping[str, Any]) -> tuple[Any, ...]:
-    held = source.get("configMap" if kind is CONFIG_MAP else "secret") or {}
-    return held.get("name"), held.get("secretName")
+        return self.tokens.token(account, pod, source.get("audience", ""), source.get("expirationSeconds"))
 
 
 def content_of(volume: Mapping[str, Any], pod: Object, sources: Sources) -> Content:

@@ -72,7 +72,8 @@ def node_objects(
             raise ClusterConfigError(
                 f"node group {name} cannot have {count} nodes",
                 step="scaling a node group",
-                todo=f"take a number from its minSize {group.least} to its maxSize {group.most}",
+                todo=f"take a number from its minSize {group.least} to its maxSize {group.most}, or set "
+                "other sizes in the ClusterConfig and type gpuworkshop lab create -f FILE",
             )
         wanted[name] = count
     if only:

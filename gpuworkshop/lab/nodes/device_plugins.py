@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from gpuworkshop.lab.api.kinds import POD, Kind
 from gpuworkshop.lab.api.objects import Object, is_deleted, name_of, namespace_of
 from gpuworkshop.lab.api.registry import Registry
+from gpuworkshop.lab.controllers.index import index_of
 from gpuworkshop.lab.controllers.loop import Controller, Key, Keys
 from gpuworkshop.lab.controllers.pods import is_ready
 from gpuworkshop.lab.kubelet import sharing
@@ -32,7 +33,7 @@ class DevicePluginController(Controller):
     def reconcile(self, registry: Registry, key: Key) -> float | None:
         """Warn at each plugin of the node, once for each other one."""
         _, node = key
-        plugins = [pod for pod in registry.list(POD) if _offers(pod, node)]
+        plugins = [pod for pod in index_of(registry).on_node(node) if _offers(pod)]
         for pod in plugins:
             for other in plugins:
                 if other is not pod:
@@ -40,9 +41,8 @@ class DevicePluginController(Controller):
         return None
 
 
-def _offers(pod: Object, node: str) -> bool:
-    on_node = pod["spec"].get("nodeName") == node and not is_deleted(pod)
-    return on_node and sharing.is_plugin(pod) and is_ready(pod)
+def _offers(pod: Object) -> bool:
+    return not is_deleted(pod) and sharing.is_plugin(pod) and is_ready(pod)
 
 
 def _warn(registry: Registry, pod: Object, other: Object, node: str) -> None:

@@ -69,14 +69,19 @@ def _group(section: Section, kind: str) -> NodeGroup:
 
 
 def _sizes(section: Section) -> tuple[int, int, int]:
+    """The least, the wanted and the most nodes; where the file sets no bound eksctl takes what is wanted."""
     wanted, least, most = (
         section.number(key, MOST_NODES) for key in ("desiredCapacity", "minSize", "maxSize")
     )
-    count = next((number for number in (wanted, least) if number is not None), DEFAULT_COUNT)
-    if not (least or 0) <= count <= (MOST_NODES if most is None else most):
-        seen = f"{count} nodes are not between minSize {least or 0} and maxSize {most}"
+    if least is None:
+        least = DEFAULT_COUNT if wanted is None else wanted
+    count = least if wanted is None else wanted
+    if most is None:
+        most = max(count, 1)  # a real group cannot have a maxSize of 0
+    if not least <= count <= most:
+        seen = f"{count} nodes are not between minSize {least} and maxSize {most}"
         raise section.wrong("desiredCapacity", seen, "set desiredCapacity, minSize and maxSize to agree")
-    return least or 0, count, MOST_NODES if most is None else most
+    return least, count, most
 
 
 def _instance_type(section: Section, mixed: Section) -> str:

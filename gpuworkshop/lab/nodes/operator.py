@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping
 
 from gpuworkshop.errors import ClusterConfigError
 from gpuworkshop.lab.api.kinds import CONFIG_MAP, NODE, POD, Kind
-from gpuworkshop.lab.api.objects import Object, is_deleted, labels_of, meta, name_of
+from gpuworkshop.lab.api.objects import Object, is_deleted, labels_of, meta, name_of, namespace_of
 from gpuworkshop.lab.api.registry import Registry
+from gpuworkshop.lab.controllers.index import image_name, index_of
 from gpuworkshop.lab.controllers.loop import Controller, Key, Keys
 from gpuworkshop.lab.controllers.pods import phase_of
 from gpuworkshop.lab.kubelet import sharing
@@ -41,6 +42,15 @@ def _all_nodes(registry: Registry, _: Object) -> Iterable[Key]:
         yield "", name_of(node)
 
 
+def _nodes_configured(registry: Registry, config_map: Object) -> Iterable[Key]:
+    """The nodes whose GPU feature discovery reads the ConfigMap: most ConfigMaps concern none."""
+    for pod in index_of(registry).with_image(GPU_FEATURES):
+        volumes = pod["spec"].get("volumes") or ()
+        names = [(volume.get("configMap") or {}).get("name") for volume in volumes]
+        if namespace_of(pod) == namespace_of(config_map) and name_of(config_map) in names:
+            yield "", pod["spec"].get("nodeName", "")
+
+
 def _nodes_of(registry: Registry, pod: Object) -> Iterable[Key]:
     """A pod of the operator concerns each node, one of the discoveries its own."""
     if _has_image(pod, OPERATOR):
@@ -53,7 +63,7 @@ class GpuOperatorController(Controller):
     """Labels the nodes."""
 
     name = "gpu-operator"
-    watches: Mapping[Kind, Keys] = {NODE: _node_key, POD: _nodes_of, CONFIG_MAP: _all_nodes}
+    watches: Mapping[Kind, Keys] = {NODE: _node_key, POD: _nodes_of, CONFIG_MAP: _nodes_configured}
 
     def reconcile(self, registry: Registry, key: Key) -> float | None:
         """Write what labels the node lacks."""
@@ -80,25 +90,30 @@ def _machine(node: Object) -> InstanceType | None:
 
 def _labels(registry: Registry, node: Object, machine: InstanceType) -> dict[str, str]:
     """What those say that run now; nothing of GPUs for a node without."""
-    pods = [pod for pod in registry.list(POD) if phase_of(pod) == "Running" and not is_deleted(pod)]
-    here = [pod for pod in pods if pod["spec"].get("nodeName") == name_of(node)]
+    index = index_of(registry)
+    here = list(filter(_runs, index.on_node(name_of(node))))
     labels: dict[str, str] = {}
     if any(_has_image(pod, NODE_FEATURES) for pod in here):
         labels |= _node_features(machine)
     if not machine.gpus:
         return labels
-    if CARD in {**labels_of(node), **labels} and any(_has_image(pod, OPERATOR) for pod in pods):
+    if CARD in {**labels_of(node), **labels} and any(
+        _runs(pod) and _has_image(pod, OPERATOR) for pod in index.with_image(OPERATOR)
+    ):
         labels |= _operands(machine)
     if (found := next((pod for pod in here if _has_image(pod, GPU_FEATURES)), None)) is not None:
         labels |= _gpu_features(machine, sharing.replicas(registry, found, node))
     return labels
 
 
+def _runs(pod: Object) -> bool:
+    return phase_of(pod) == "Running" and not is_deleted(pod)
+
+
 def _has_image(pod: Object, name: str) -> bool:
     """Whether it runs an image of that name; the operator's own image also holds its validator."""
     return any(
-        container.get("image", "").rsplit("/", 1)[-1].split(":")[0].split("@")[0] == name
-        and "validator" not in container.get("name", "")
+        image_name(container) == name and "validator" not in container.get("name", "")
         for container in pod["spec"].get("containers") or []
     )
 

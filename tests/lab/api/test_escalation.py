@@ -107,6 +107,38 @@ def test_escalate_and_bind(lab: AccessLab) -> None:
         escalation.check(lab.authorizer, ANN, ROLE_BINDING, other, "team-a")
 
 
+@pytest.mark.parametrize("kind", ["Role", "ClusterRole"])
+def test_a_role_that_is_still_to_come_cannot_be_bound(lab: AccessLab, kind: str) -> None:
+    bound = binding("later", user_subject("bob"), "team-a", kind)
+    with pytest.raises(ApiError) as caught:
+        escalation.check(lab.authorizer, ANN, ROLE_BINDING, bound, "team-a")
+    plural = f"{kind.lower()}s.{RBAC}"
+    assert (caught.value.code, caught.value.message) == (404, f'{plural} "later" not found')
+    escalation.check(lab.authorizer, ADMIN, ROLE_BINDING, bound, "team-a")
+
+
+def test_nor_for_the_whole_cluster(lab: AccessLab) -> None:
+    lab.bind("admin", user_subject("ann"))
+    with pytest.raises(ApiError, match='"later" not found'):
+        escalation.check(lab.authorizer, ANN, CLUSTER_ROLE_BINDING, binding("later", user_subject("ann")), "")
+
+
+def test_who_may_bind_it_may_do_so_before_it_is_there(lab: AccessLab) -> None:
+    lab.role("binder", [rule(["clusterroles"], ["bind"], RBAC, resourceNames=["later"])])
+    lab.bind("binder", user_subject("ann"), "team-a")
+    bound = binding("later", user_subject("bob"), "team-a")
+    escalation.check(lab.authorizer, ANN, ROLE_BINDING, bound, "team-a")
+    other = binding("elsewhere", user_subject("bob"), "team-a")
+    with pytest.raises(ApiError, match="not found"):
+        escalation.check(lab.authorizer, ANN, ROLE_BINDING, other, "team-a")
+
+
+def test_a_reference_that_is_none_is_left_to_validation(lab: AccessLab) -> None:
+    for reference in ({}, {"kind": "Pod", "name": "x"}):
+        bound = {**binding("view", user_subject("bob"), "team-a"), "roleRef": reference}
+        escalation.check(lab.authorizer, ANN, ROLE_BINDING, bound, "team-a")
+
+
 def test_what_does_not_change_the_rights_passes(lab: AccessLab) -> None:
     live = role(rule(["nodes"], ["get"]))
     labelled = {**live, "metadata": {**live["metadata"], "labels": {"a": "b"}}}

@@ -8,15 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpuworkshop.lab.api.object_selectors import requirements_of, selects
 from gpuworkshop.lab.api.problems import ApiError
 from gpuworkshop.lab.api.requirements import Requirement
-from gpuworkshop.lab.api.selectors import label_selector, object_selector, requirements, requirements_of
+from gpuworkshop.lab.api.selectors import label_selector, requirements
 
 WEB = {"app": "web", "tier": "front", "example.com/rank": "7"}
 
 
 @pytest.mark.parametrize(
-    ("text", "selects"),
+    ("text", "selected"),
     [
         ("", True),
         ("  ", True),
@@ -51,12 +52,12 @@ WEB = {"app": "web", "tier": "front", "example.com/rank": "7"}
         ("app=web,", None),
     ],
 )
-def test_what_a_text_selects(text: str, selects: bool | None) -> None:
-    if selects is None:
+def test_what_a_text_selects(text: str, selected: bool | None) -> None:
+    if selected is None:
         with pytest.raises(ApiError):
             label_selector(text)
     else:
-        assert label_selector(text)(WEB) is selects
+        assert label_selector(text)(WEB) is selected
 
 
 def test_an_empty_value_is_a_value() -> None:
@@ -176,15 +177,15 @@ def test_objects_select_as_their_text_does() -> None:
     assert ",".join(map(str, requirements_of(selector))) == (
         "app=web,tier in (back,front),zone notin (a),tier,!old"
     )
-    assert object_selector(selector)(WEB)
-    assert not object_selector(selector)({**WEB, "old": ""})
+    assert selects(selector, WEB)
+    assert not selects(selector, {**WEB, "old": ""})
 
 
 def test_an_empty_object_selects_all_and_none_selects_nothing() -> None:
-    assert object_selector({})({})
-    assert not object_selector(None)({})
+    assert selects({}, {})
+    assert not selects(None, {})
 
 
 def test_an_operator_that_objects_lack() -> None:
     with pytest.raises(ApiError, match='"Like" is not a valid label selector operator'):
-        object_selector({"matchExpressions": [{"key": "a", "operator": "Like"}]})
+        selects({"matchExpressions": [{"key": "a", "operator": "Like"}]}, {})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -16,7 +16,7 @@ from streams_stage import LIMIT_S, free_port, listening, pod, serving, stage
 
 from gpuworkshop.lab.api.objects import Object
 from gpuworkshop.lab.api.problems import ApiError
-from gpuworkshop.lab.api.streams.proxying import parse_target, resolve_pod, resolve_service
+from gpuworkshop.lab.api.streams.proxying import check_address, parse_target, resolve_pod, resolve_service
 
 
 @pytest.mark.parametrize(
@@ -69,16 +69,51 @@ def endpoints(*ports: dict[str, Any], ready: tuple[str, ...] = ("127.1.2.3",)) -
     }
 
 
+def anywhere(_: Mapping[str, Any]) -> bool:
+    return True
+
+
 def test_a_services_endpoint_by_number_or_name() -> None:
     plain = service({"port": 80, "targetPort": 8080})
     reached = endpoints({"port": 8080})
-    assert resolve_service(plain, reached, "80") == resolve_service(plain, reached, "") == ("127.1.2.3", 8080)
+    for port in ("80", ""):
+        assert resolve_service(plain, reached, port, anywhere) == ("127.1.2.3", 8080)
     named = service({"name": "http", "port": 80}, {"name": "metrics", "port": 9100})
     reached = endpoints(
         {"name": "http", "port": 8080}, {"name": "metrics", "port": 9400}, ready=("127.1.2.3", "127.1.2.4")
     )
-    found = {resolve_service(named, reached, port) for port in ("9100", "metrics") for _ in range(60)}
+    found = {
+        resolve_service(named, reached, port, anywhere) for port in ("9100", "metrics") for _ in range(60)
+    }
     assert found == {("127.1.2.3", 9400), ("127.1.2.4", 9400)}
+
+
+def test_only_the_addresses_of_pods_are_followed() -> None:
+    ready = ("169.254.169.254", "127.1.2.3")
+    reached = endpoints({"port": 80}, ready=ready)
+
+    def a_pods(address: Mapping[str, Any]) -> bool:
+        return bool(address["ip"] == "127.1.2.3")
+
+    plain = service({"port": 80})
+    assert {resolve_service(plain, reached, "80", a_pods) for _ in range(60)} == {("127.1.2.3", 80)}
+    with pytest.raises(ApiError, match="no endpoints available"):
+        resolve_service(plain, endpoints({"port": 80}, ready=ready[:1]), "80", a_pods)
+
+
+@pytest.mark.parametrize("address", ["127.16.0.1", "127.77.3.4", "127.254.255.254"])
+def test_a_labs_addresses(address: str) -> None:
+    check_address(address)
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["127.0.0.1", "127.1.2.3", "127.15.255.255", "169.254.169.254", "10.0.0.1", "::1", "localhost", ""],
+)
+def test_what_is_no_labs_address(address: str) -> None:
+    with pytest.raises(ApiError, match="address not allowed") as refused:
+        check_address(address)
+    assert refused.value.code == 400
 
 
 @pytest.mark.parametrize(
@@ -94,7 +129,7 @@ def test_a_services_endpoint_by_number_or_name() -> None:
 )
 def test_a_service_that_leads_nowhere(reached: Object | None, port: str, words: str) -> None:
     with pytest.raises(ApiError) as refused:
-        resolve_service(service({"name": "http", "port": 80}), reached, port)
+        resolve_service(service({"name": "http", "port": 80}), reached, port, anywhere)
     assert (refused.value.code, refused.value.reason, refused.value.message) == (
         503,
         "ServiceUnavailable",

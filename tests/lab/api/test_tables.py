@@ -231,6 +231,36 @@ PRINTED: dict[str, tuple[Kind, Object, str]] = {
         "NAME VALUE GLOBAL-DEFAULT AGE PREEMPTIONPOLICY\nx 1000 False 5m3s PreemptLowerPriority",
     ),
     "runtime class": (kinds.RUNTIME_CLASS, an_object(handler="nvidia"), "NAME HANDLER AGE\nx nvidia 5m3s"),
+    "claim": (
+        kinds.PERSISTENT_VOLUME_CLAIM,
+        an_object(
+            spec={"volumeName": "pv", "storageClassName": "gp3", "volumeMode": "Filesystem"},
+            status={
+                "phase": "Bound",
+                "capacity": {"storage": "1Gi"},
+                "accessModes": ["ReadWriteOnce", "ReadOnlyMany"],
+            },
+        ),
+        "NAME STATUS VOLUME CAPACITY ACCESS MODES STORAGECLASS VOLUMEATTRIBUTESCLASS AGE VOLUMEMODE\n"
+        "x Bound pv 1Gi RWO,ROX gp3 <unset> 5m3s Filesystem",
+    ),
+    "volume": (
+        kinds.PERSISTENT_VOLUME,
+        an_object(
+            spec={
+                "capacity": {"storage": "1Gi"},
+                "accessModes": ["ReadWriteMany"],
+                "persistentVolumeReclaimPolicy": "Retain",
+                "claimRef": {"namespace": "default", "name": "data"},
+                "storageClassName": "gp3",
+            },
+            status={"phase": "Bound"},
+        ),
+        "NAME CAPACITY ACCESS MODES RECLAIM POLICY STATUS CLAIM STORAGECLASS VOLUMEATTRIBUTESCLASS REASON "
+        "AGE VOLUMEMODE\nx 1Gi RWX Retain Bound default/data gp3 <unset>  5m3s <unset>",
+    ),
+    "replication controller": (kinds.REPLICATION_CONTROLLER, an_object(), f"NAME CREATED AT\nx {CREATED}"),
+    "cron job": (kinds.CRON_JOB, an_object(), f"NAME CREATED AT\nx {CREATED}"),
     "lease": (kinds.LEASE, an_object(spec={"holderIdentity": "n1"}), "NAME HOLDER AGE\nx n1 5m3s"),
     "role": (kinds.ROLE, an_object(), f"NAME CREATED AT\nx {CREATED}"),
     "cluster role": (kinds.CLUSTER_ROLE, an_object(), f"NAME CREATED AT\nx {CREATED}"),

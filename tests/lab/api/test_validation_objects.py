@@ -25,6 +25,10 @@ FINE: list[tuple[Kind, str]] = [
         "{addressType: IPv4, endpoints: [{addresses: [127.9.1.2]}], ports: [{port: 80, name: a}]}",
     ),
     (kinds.CONFIG_MAP, "{data: {a.txt: b, _: ''}, binaryData: {c: AAEC}}"),
+    (
+        kinds.PERSISTENT_VOLUME_CLAIM,
+        "{spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}, volumeMode: Block}}",
+    ),
     (kinds.SECRET, "{stringData: {password: a}}"),
     (kinds.SECRET, "{type: example.org/own, data: {a: ''}}"),
     (kinds.SECRET, "{type: kubernetes.io/dockerconfigjson, stringData: {.dockerconfigjson: '{}'}}"),
@@ -158,6 +162,21 @@ WRONG: list[tuple[Kind, str, str]] = [
         kinds.CONFIG_MAP,
         "{data: {a b: c}}",
         'data[a b]: Invalid value: "a b": a valid config key must consist of',
+    ),
+    (
+        kinds.PERSISTENT_VOLUME_CLAIM,
+        "{spec: {resources: {requests: {storage: 1}}}}",
+        "spec.accessModes: Required value: at least 1 access mode is required",
+    ),
+    (
+        kinds.PERSISTENT_VOLUME_CLAIM,
+        "{spec: {accessModes: [ReadOften], resources: {requests: {storage: 1}}}}",
+        'spec.accessModes: Unsupported value: "ReadOften": supported values: "ReadOnlyMany"',
+    ),
+    (
+        kinds.PERSISTENT_VOLUME_CLAIM,
+        "{spec: {accessModes: [ReadWriteMany]}}",
+        "spec.resources[storage]: Required value",
     ),
     (kinds.CONFIG_MAP, "{data: {..: c}}", "data[..]: Invalid value: \"..\": must not start with '..'"),
     (kinds.CONFIG_MAP, "{data: {.: c}}", "data[.]: Invalid value: \".\": must not be '.'"),

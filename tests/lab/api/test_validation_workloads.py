@@ -220,6 +220,109 @@ def test_jobs(spec: str, expected: str) -> None:
     assert said.startswith(expected)
 
 
+RULES = "podFailurePolicy: {rules: [%s]}"
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        RULES % "{action: FailJob, onExitCodes: {operator: In, values: [1, 42], containerName: c}}",
+        RULES % "{action: Ignore, onPodConditions: [{type: DisruptionTarget}]}",
+        RULES % "{action: Count, onExitCodes: {operator: NotIn, values: [0, 1]}}",
+        "completionMode: Indexed, completions: 2, backoffLimitPerIndex: 0, maxFailedIndexes: 2, "
+        + RULES % "{action: FailIndex, onExitCodes: {operator: In, values: [1]}}",
+    ],
+)
+def test_rules_for_failures_that_are_fine(spec: str) -> None:
+    assert said_of(JOB, job(**load(f"{{{spec}}}"))) == []
+
+
+RULE = "spec.podFailurePolicy.rules[0]"
+CODES = f"{RULE}.onExitCodes"
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        (RULES % "{action: Ignore}", f'{RULE}: Invalid value: "": specifying one of OnExitCodes and'),
+        (
+            RULES
+            % "{action: Ignore, onExitCodes: {operator: In, values: [1]}, onPodConditions: [{type: A}]}",
+            f'{RULE}: Invalid value: "": specifying both',
+        ),
+        (
+            RULES % "{action: Shrug, onPodConditions: [{type: A}]}",
+            f'{RULE}.action: Unsupported value: "Shrug": supported values: "Count", "FailIndex"',
+        ),
+        (
+            RULES % "{action: FailIndex, onPodConditions: [{type: A}]}",
+            f'{RULE}.action: Invalid value: "FailIndex": requires the backoffLimitPerIndex to be set',
+        ),
+        (
+            RULES % "{action: Ignore, onPodConditions: [{type: A, status: Maybe}]}",
+            f'{RULE}.onPodConditions[0].status: Unsupported value: "Maybe"',
+        ),
+        (
+            RULES % "{action: Count, onExitCodes: {operator: Like, values: [1]}}",
+            f'{CODES}.operator: Unsupported value: "Like": supported values: "In", "NotIn"',
+        ),
+        (
+            RULES % "{action: Count, onExitCodes: {operator: In, values: [1], containerName: x}}",
+            f'{CODES}.containerName: Invalid value: "x": must be one of the container or initContainer names',
+        ),
+        (
+            RULES % "{action: Count, onExitCodes: {operator: In, values: []}}",
+            f"{CODES}.values: Invalid value: []: at least one value is required",
+        ),
+        (
+            RULES % "{action: Count, onExitCodes: {operator: In, values: [0]}}",
+            f"{CODES}.values[0]: Invalid value: 0: must not be 0 for the In operator",
+        ),
+        (
+            RULES % "{action: Count, onExitCodes: {operator: In, values: [2, 1]}}",
+            f"{CODES}.values: Invalid value: [2,1]: must be ordered",
+        ),
+        (
+            RULES % "{action: Count, onExitCodes: {operator: In, values: [1, 1]}}",
+            f"{CODES}.values[1]: Duplicate value: 1",
+        ),
+        (
+            RULES % ", ".join(["{action: Count, onPodConditions: [{type: A}]}"] * 21),
+            "spec.podFailurePolicy.rules: Too many: 21: must have at most 20 items",
+        ),
+        (
+            "podReplacementPolicy: TerminatingOrFailed, "
+            + RULES % "{action: Count, onPodConditions: [{type: A}]}",
+            'spec.podReplacementPolicy: Unsupported value: "TerminatingOrFailed": supported values: "Failed"',
+        ),
+        (
+            "backoffLimitPerIndex: 1",
+            "spec.backoffLimitPerIndex: Invalid value: 1: requires indexed completion",
+        ),
+        (
+            "completionMode: Indexed, completions: 2, maxFailedIndexes: 1",
+            "spec.backoffLimitPerIndex: Required value: when maxFailedIndexes is specified",
+        ),
+        (
+            "completionMode: Indexed, completions: 2, backoffLimitPerIndex: 1, maxFailedIndexes: 3",
+            "spec.maxFailedIndexes: Invalid value: 3: must be less than or equal to completions",
+        ),
+        ("successPolicy: {rules: [{succeededCount: 1}]}", "spec.successPolicy: Forbidden: the lab's Jobs"),
+    ],
+)
+def test_rules_for_failures_that_make_no_sense(spec: str, expected: str) -> None:
+    (said,) = said_of(JOB, job(**load(f"{{{spec}}}")))
+    assert said.startswith(expected)
+
+
+def test_rules_for_failures_need_pods_that_end() -> None:
+    obj = job(**load("{%s}" % (RULES % "{action: Count, onPodConditions: [{type: A}]}")))
+    obj["spec"]["template"]["spec"]["restartPolicy"] = "OnFailure"
+    (said,) = said_of(JOB, obj)
+    words = 'Invalid value: "OnFailure": only "Never" is supported when podFailurePolicy is specified'
+    assert said == f"spec.template.spec.restartPolicy: {words}"
+
+
 @pytest.mark.parametrize(
     ("policy", "expected"),
     [

@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 import subprocess
 import threading
+import tomllib
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gpuworkshop.lab.api import discovery
-from gpuworkshop.lab.api.kinds import Kind, KindTable
+from gpuworkshop.lab.api.kinds import BUILT_IN, Kind, KindTable
 from gpuworkshop.lab.api.wire import openapi
+from gpuworkshop.lab.api.wire.descriptions import ELSEWHERE
+from gpuworkshop.lab.api.wire.schema import fields_of, full_name
 from gpuworkshop.processes.tools import find_or_fetch
 from gpuworkshop.settings import Settings
 
@@ -157,6 +161,36 @@ def test_custom_kind_has_its_own_schema() -> None:
     assert "x-kubernetes-group-version-kind" not in WIDGET_SCHEMA
 
 
+def test_descriptions_are_of_fields_that_exist() -> None:
+    table = tomllib.loads(
+        files("gpuworkshop.lab.api.wire").joinpath("descriptions.toml").read_text(encoding="utf-8")
+    )
+    for short, described in table.items():
+        known = fields_of(full_name(short))
+        assert known, short
+        assert described.keys() <= {"", *known}, short
+        assert all(text.endswith(".") and len(text) < 110 for text in described.values()), short
+
+
+@pytest.mark.parametrize("kind", [kind for kind in BUILT_IN if kind.message], ids=lambda kind: kind.kind)
+def test_every_kind_says_what_its_parts_are(kind: Kind) -> None:
+    found = schema_of(document(kind.group), kind.kind)
+    for name in ("apiVersion", "kind", "metadata"):
+        assert found["properties"][name]["description"] != ELSEWHERE
+    if kind.stored and kind.kind != "ControllerRevision":
+        assert found["description"] != ELSEWHERE
+
+
+def test_what_a_learner_looks_up_is_explained() -> None:
+    found = document("")
+    container = resolved(found, schema_of(found, "Pod"), "spec", "containers")
+    assert "GPUs" in container["properties"]["resources"]["description"]
+    resources = resolved(found, container, "resources")
+    assert "nvidia.com/gpu" in resources["properties"]["limits"]["description"]
+    assert resources["description"].startswith("What a container asks for")
+    assert container["properties"]["resizePolicy"]["description"] == ELSEWHERE
+
+
 class _Documents(BaseHTTPRequestHandler):
     """Answers with discovery and the documents, and nothing else."""
 
@@ -211,6 +245,7 @@ def test_kubectl_explains(explain: Any) -> None:
     assert "port\t<IntOrString> -required-" in explain("pod.spec.containers.livenessProbe.httpGet")
     assert "creationTimestamp\t<string>" in explain("configmap.metadata")
     assert 'field "replicaz" does not exist' in explain("deployment.spec.replicaz")
+    assert "The most that it may use. GPUs, as nvidia.com/gpu" in explain("pod.spec.containers.resources")
 
 
 @pytest.mark.real

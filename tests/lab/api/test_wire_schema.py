@@ -14,7 +14,13 @@ from gpuworkshop.lab.api.wire.schema import Field, fields_of
 
 CORE, META = "k8s.io.api.core.v1", "k8s.io.apimachinery.pkg.apis.meta.v1"
 # Go's embedded structs, which the client writes into their parents.
-EMBEDDED = {"EphemeralContainerCommon", "IngressRuleValue", "ProbeHandler", "VolumeSource"}
+EMBEDDED = {
+    "EphemeralContainerCommon",
+    "IngressRuleValue",
+    "PersistentVolumeSource",
+    "ProbeHandler",
+    "VolumeSource",
+}
 
 
 def field(message: str, name: str) -> Field:

@@ -210,8 +210,18 @@ def test_pruning_drops_nulls() -> None:
     assert "status" not in found
 
 
+def test_a_null_among_others_is_an_empty_value() -> None:
+    container = {"name": "c", "args": ["a", None], "ports": [None], "resources": {"limits": {"cpu": None}}}
+    obj = {"metadata": {"labels": {"a": None}}, "spec": {"containers": [container, None]}}
+    found = strict.pruned(kinds.POD.message, obj)
+    assert found["metadata"] == {"labels": {"a": ""}}
+    first, second = found["spec"]["containers"]
+    assert (first["args"], first["ports"], second) == (["a", ""], [{}], {})
+    assert first["resources"] == {"limits": {"cpu": "0"}}
+
+
 def test_pruning_of_what_has_a_wrong_shape() -> None:
-    obj = {"spec": {"containers": "x", "nodeSelector": 5, "affinity": [], "volumes": [1, None]}}
+    obj = {"spec": {"containers": "x", "nodeSelector": 5, "affinity": [], "volumes": [1]}}
     assert strict.pruned(kinds.POD.message, obj) == obj
     assert strict.unknown_fields(kinds.POD.message, obj) == []
 

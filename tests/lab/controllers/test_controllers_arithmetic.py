@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpuworkshop.lab.api.object_selectors import selects
 from gpuworkshop.lab.controllers.node_affinity import allows, named_nodes
 from gpuworkshop.lab.controllers.requests import pod_total
 from gpuworkshop.lab.controllers.rollout import Bounds, bounds_of, proportional, size_of_new, sizes_of_old
-from gpuworkshop.lab.controllers.selection import selects
 from gpuworkshop.lab.controllers.templates import normalised, template_hash
 
 

@@ -156,8 +156,8 @@ def test_without_room_its_pod_waits_for_that_very_node() -> None:
     rehearse(registry, scenario)
     assert lab.messages(registry, "FailedScheduling") == [
         "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't satisfy plugin(s) [NodeAffinity]. "
-        "preemption: 0/2 nodes are available: 1 No preemption victims found for incoming pod, "
-        "1 Preemption is not helpful for scheduling."
+        "no new claims to deallocate, "
+        "preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."
     ]
     assert status(registry, "desiredNumberScheduled") == 2
     assert status(registry, "numberUnavailable") == 1

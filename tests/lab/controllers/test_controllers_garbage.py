@@ -14,6 +14,7 @@ from gpuworkshop.lab.api.kinds import (
     DEPLOYMENT,
     NAMESPACE,
     POD,
+    PRIORITY_CLASS,
     REPLICA_SET,
     SECRET,
     SERVICE_ACCOUNT,
@@ -171,6 +172,133 @@ def test_a_finalizer_of_another_holds_an_owner_in_the_foreground() -> None:
 
     rehearse(registry, scenario)
     assert is_deleted(registry.get(CONFIG_MAP, "default", "owner"))
+
+
+def own(registry: Registry, name: str, *owners: str, namespace: str = "default") -> None:
+    """Have a ConfigMap owned by others, which wait for it to go."""
+
+    def change(live: Object) -> None:
+        found = [registry.get(CONFIG_MAP, namespace, owner) for owner in owners]
+        live["metadata"]["ownerReferences"] = [
+            {**owner_reference(owner, controller=False), "blockOwnerDeletion": True} for owner in found
+        ]
+
+    registry.modify(CONFIG_MAP, namespace, name, change)
+
+
+@pytest.mark.parametrize(
+    "owners",
+    [
+        {"a": "a"},
+        {"a": "b", "b": "a"},
+        {"a": "b", "b": "c", "c": "a"},
+        {"a": "b", "b": "a", "c": "a"},
+        {"a": "bc", "b": "a", "c": "a"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("deleted", ["a", "both"])
+def test_a_ring_of_owners_goes_in_the_foreground(owners: dict[str, str], deleted: str) -> None:
+    registry = lab.new_registry()
+    for name in owners:
+        config_map(registry, name)
+    for name, of in owners.items():
+        own(registry, name, *of)
+
+    async def scenario() -> None:
+        for name in owners if deleted == "both" else "a":
+            registry.delete(CONFIG_MAP, "default", name, propagation="Foreground")
+        await lab.until(registry, lambda: not registry.list(CONFIG_MAP))
+
+    rehearse(registry, scenario)
+
+
+def test_what_holds_one_of_a_ring_holds_its_owner() -> None:
+    registry = lab.new_registry()
+    for name in "abc":
+        config_map(registry, name, finalizers=["example.com/hold"] if name == "c" else [])
+    for name, of in {"a": "b", "b": "a", "c": "a"}.items():
+        own(registry, name, of)
+
+    async def scenario() -> None:
+        registry.delete(CONFIG_MAP, "default", "a", propagation="Foreground")
+        await lab.until(registry, lambda: is_deleted(registry.get(CONFIG_MAP, "default", "c")))
+        await lab.settled(registry)
+        assert exists(registry, "a"), "c is no part of the ring, and is still there"
+        registry.modify(CONFIG_MAP, "default", "c", lambda live: live["metadata"].pop("finalizers"))
+        await lab.until(registry, lambda: not registry.list(CONFIG_MAP))
+
+    rehearse(registry, scenario)
+
+
+def test_an_owner_in_another_namespace_is_none() -> None:
+    registry = lab.new_registry()
+    new_namespace(registry, "other")
+    body = {"metadata": {"name": "far", "namespace": "other"}}
+    far = registry.create(CONFIG_MAP, body)
+    near = config_map(registry, "near")
+    config_map(registry, "lost", far)
+    config_map(registry, "kept", far, near)
+
+    async def scenario() -> None:
+        await lab.until(registry, lambda: not exists(registry, "lost"))
+        await lab.until(
+            registry,
+            lambda: (
+                [
+                    ref["name"]
+                    for ref in registry.get(CONFIG_MAP, "default", "kept")["metadata"]["ownerReferences"]
+                ]
+                == ["near"]
+            ),
+        )
+
+    rehearse(registry, scenario)
+    uid = far["metadata"]["uid"]
+    said = f"ownerRef [v1/ConfigMap, namespace: default, name: far, uid: {uid}] does not exist in namespace "
+    assert lab.messages(registry, "OwnerRefInvalidNamespace") == [f'{said}"default"'] * 2
+
+
+def test_an_object_of_the_cluster_cannot_have_an_owner_in_a_namespace() -> None:
+    registry = lab.new_registry()
+    owner = config_map(registry, "owner")
+    references = [owner_reference(owner, controller=False)]
+    registry.create(PRIORITY_CLASS, {"metadata": {"name": "high", "ownerReferences": references}, "value": 7})
+
+    async def scenario() -> None:
+        await lab.until(registry, lambda: lab.messages(registry, "OwnerRefInvalidNamespace"))
+        await lab.settled(registry)
+
+    rehearse(registry, scenario)
+    assert registry.find(PRIORITY_CLASS, "", "high") is not None
+
+
+def test_such_an_object_does_not_hold_the_one_that_it_names() -> None:
+    registry = lab.new_registry()
+    reference = {**owner_reference(config_map(registry, "owner")), "controller": False}
+    metadata = {"name": "high", "ownerReferences": [reference]}
+    registry.create(PRIORITY_CLASS, {"metadata": metadata, "value": 7})
+
+    async def scenario() -> None:
+        registry.delete(CONFIG_MAP, "default", "owner", propagation="Foreground")
+        await lab.until(registry, lambda: not exists(registry, "owner"))
+
+    rehearse(registry, scenario)
+
+
+def test_a_reference_of_another_name_or_kind_leads_nowhere() -> None:
+    registry = lab.new_registry()
+    owner = config_map(registry, "owner")
+    for field, value in (("name", "else"), ("kind", "Secret")):
+        metadata = {"name": field, "namespace": "default"}
+        references = [{**owner_reference(owner, controller=False), field: value}]
+        registry.create(CONFIG_MAP, {"metadata": {**metadata, "ownerReferences": references}})
+
+    async def scenario() -> None:
+        await lab.until(registry, lambda: not exists(registry, "name") and not exists(registry, "kind"))
+
+    rehearse(registry, scenario)
+    assert exists(registry, "owner")
 
 
 def new_namespace(registry: Registry, name: str = "team") -> Object:

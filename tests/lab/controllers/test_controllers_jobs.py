@@ -11,6 +11,8 @@ from gpuworkshop.lab.api.kinds import JOB, POD
 from gpuworkshop.lab.api.objects import Object, condition, is_deleted, labels_of, name_of
 from gpuworkshop.lab.api.registry import Registry
 from gpuworkshop.lab.controllers import job_pods
+from gpuworkshop.lab.controllers.conditions import write_status
+from gpuworkshop.lab.controllers.job_work import BURST
 from gpuworkshop.lab.controllers.jobs import JobController
 
 
@@ -45,6 +47,23 @@ class Bench:
     def end(self, phase: str, count: int = 1) -> None:
         for name in self.active()[:count]:
             lab.finish(self.registry, name, phase)
+
+    def restart(self, name: str, count: int) -> None:
+        """Have a pod's container be started again so often."""
+        status = [{"name": "main", "restartCount": count}]
+        pod = self.registry.get(POD, "default", name)
+        write_status(self.registry, POD, pod, {"phase": "Running", "containerStatuses": status})
+
+    def pod_of(self, index: int) -> Object:
+        """The active pod of an index."""
+        (found,) = (pod for pod in lab.active_pods(self.registry) if job_pods.index_of_pod(pod) == index)
+        return found
+
+    def end_index(self, index: int, phase: str) -> None:
+        lab.finish(self.registry, name_of(self.pod_of(index)), phase)
+
+    def indexes(self) -> list[int]:
+        return sorted(job_pods.index_of_pod(pod) or 0 for pod in lab.active_pods(self.registry))
 
     def says(self, kind: str) -> tuple[str, str, str]:
         found = condition(self.job, kind) or {}
@@ -225,6 +244,183 @@ def test_indexed_pods_each_have_their_index() -> None:
     assert bench.says("Complete")[0] == "True"
 
 
+def test_restarts_within_pods_count_under_on_failure() -> None:
+    template = lab.template({}, restartPolicy="OnFailure")
+    bench = Bench(completions=2, parallelism=2, backoffLimit=3, template=template)
+    bench.look()
+    first, second = bench.active()
+    bench.restart(first, 1)
+    bench.restart(second, 1)
+    bench.look()
+    assert bench.says("Failed")[0] == ""
+    bench.restart(second, 2)
+    bench.look()
+    assert bench.says("Failed")[:2] == ("True", "BackoffLimitExceeded")
+    assert bench.active() == []
+    assert bench.status["failed"] == 2
+
+
+@pytest.mark.parametrize(("policy", "ends"), [("OnFailure", True), ("Never", False)])
+def test_without_a_back_off_one_restart_is_too_many(policy: str, ends: bool) -> None:
+    bench = Bench(completions=1, backoffLimit=0, template=lab.template({}, restartPolicy=policy))
+    bench.look()
+    (name,) = bench.active()
+    bench.restart(name, 0)
+    bench.look()
+    assert bench.says("Failed")[0] == ""
+    bench.restart(name, 1)
+    bench.look()
+    assert (bench.says("Failed")[0] == "True") is ends
+
+
+def indexed(**spec: Any) -> Bench:
+    return Bench(completions=3, parallelism=3, completionMode="Indexed", backoffLimitPerIndex=1, **spec)
+
+
+def test_each_index_has_failures_of_its_own() -> None:
+    bench = indexed()
+    bench.look()
+    bench.end_index(0, "Succeeded")
+    bench.end_index(1, "Failed")
+    assert bench.look() == 10.0
+    assert bench.indexes() == [2]
+    bench.clock.now += 10
+    bench.look()
+    assert bench.indexes() == [1, 2]
+    again = bench.pod_of(1)
+    assert job_pods.noted(again, job_pods.INDEX_FAILURES) == 1
+    bench.end_index(1, "Failed")
+    bench.look()
+    assert (bench.status["completedIndexes"], bench.status["failedIndexes"]) == ("0", "1")
+    assert bench.says("Failed")[0] == "", "the other indexes go on"
+    bench.clock.now += 600
+    bench.look()
+    assert bench.indexes() == [2], "an index that has failed is not tried again"
+    bench.end_index(2, "Succeeded")
+    bench.look()
+    assert bench.says("Failed")[1:] == ("FailedIndexes", "Job has failed indexes")
+    assert bench.status["completedIndexes"] == "0,2"
+    assert bench.status["failed"] == 2
+
+
+def test_too_many_failed_indexes_end_it_at_once() -> None:
+    bench = indexed(maxFailedIndexes=1)
+    bench.look()
+    for _ in range(2):
+        bench.end_index(0, "Failed")
+        bench.end_index(2, "Failed")
+        bench.look()
+        bench.clock.now += 10
+        bench.look()
+    words = "Job has exceeded the specified maximal number of failed indexes"
+    assert bench.says("Failed") == ("True", "MaxFailedIndexesExceeded", words)
+    assert bench.status["failedIndexes"] == "0,2"
+    assert bench.active() == []
+
+
+def test_an_index_that_no_limit_is_set_for_has_no_list_of_failures() -> None:
+    bench = Bench(completions=1, completionMode="Indexed")
+    bench.look()
+    assert "failedIndexes" not in bench.status
+    assert indexed().status == {}
+
+
+def policy(action: str, **when: Any) -> dict[str, Any]:
+    return {"podFailurePolicy": {"rules": [{"action": action, **when}]}}
+
+
+CODE_1 = {"onExitCodes": {"operator": "In", "values": [1, 42]}}
+DISRUPTED = {"onPodConditions": [{"type": "DisruptionTarget"}]}
+
+
+def test_a_rule_ends_the_job() -> None:
+    bench = Bench(**policy("FailJob", **CODE_1))
+    bench.look()
+    (name,) = bench.active()
+    bench.end("Failed")
+    bench.look()
+    words = f"Container main for pod default/{name} failed with exit code 1 matching FailJob rule at index 0"
+    assert bench.says("Failed") == ("True", "PodFailurePolicy", words)
+    assert bench.says("FailureTarget")[1] == "PodFailurePolicy"
+    assert lab.messages(bench.registry, "PodFailurePolicy") == [words]
+
+
+@pytest.mark.parametrize(
+    "when",
+    [
+        {"onExitCodes": {"operator": "NotIn", "values": [2, 3]}},
+        {"onExitCodes": {"operator": "In", "values": [1], "containerName": "main"}},
+        CODE_1,
+    ],
+)
+def test_a_failure_that_a_rule_ignores_is_not_counted(when: dict[str, Any]) -> None:
+    bench = Bench(backoffLimit=0, **policy("Ignore", **when))
+    for _ in range(3):
+        bench.look()
+        bench.end("Failed")
+        bench.look()
+    assert bench.says("Failed")[0] == ""
+    assert bench.status.get("failed", 0) == 0
+    assert len(bench.active()) == 1
+
+
+@pytest.mark.parametrize(
+    "when",
+    [
+        {"onExitCodes": {"operator": "In", "values": [2]}},
+        {"onExitCodes": {"operator": "NotIn", "values": [1]}},
+        DISRUPTED,
+    ],
+)
+def test_a_failure_that_no_rule_is_for_counts(when: dict[str, Any]) -> None:
+    bench = Bench(backoffLimit=0, **policy("Ignore", **when))
+    bench.look()
+    bench.end("Failed")
+    bench.look()
+    assert bench.says("Failed")[:2] == ("True", "BackoffLimitExceeded")
+
+
+def test_a_rule_for_conditions() -> None:
+    bench = Bench(**policy("FailJob", **DISRUPTED))
+    bench.look()
+    (name,) = bench.active()
+    bench.end("Failed")
+
+    def disrupt(live: Object) -> None:
+        live["status"]["conditions"] = [{"type": "DisruptionTarget", "status": "True"}]
+
+    bench.registry.modify(POD, "default", name, disrupt, "status")
+    bench.look()
+    words = f"Pod default/{name} has condition DisruptionTarget matching FailJob rule at index 0"
+    assert bench.says("Failed")[2] == words
+
+
+def test_a_rule_gives_an_index_up() -> None:
+    bench = indexed(**policy("FailIndex", **CODE_1))
+    bench.look()
+    bench.end_index(1, "Failed")
+    bench.look()
+    assert bench.status["failedIndexes"] == "1"
+    assert bench.indexes() == [0, 2]
+
+
+def test_with_rules_a_pod_is_replaced_when_it_is_over() -> None:
+    bench = Bench(**policy("Ignore", **DISRUPTED))
+    bench.look()
+    (name,) = bench.active()
+    lab.run(bench.registry, bench.registry.get(POD, "default", name))
+    bench.registry.modify(POD, "default", name, lambda pod: pod["spec"].update(nodeName="one"), "binding")
+    bench.registry.delete(POD, "default", name)
+    bench.look()
+    assert (bench.status["terminating"], bench.active()) == (1, [])
+    lab.finish(bench.registry, name, "Failed")
+    bench.look()
+    bench.clock.now += 10
+    bench.look()
+    assert (bench.status["terminating"], bench.status["failed"]) == (0, 1)
+    assert len(bench.active()) == 1
+
+
 def test_the_pods_of_a_job_that_is_gone_are_let_go() -> None:
     bench = Bench()
     bench.look()
@@ -234,10 +430,28 @@ def test_the_pods_of_a_job_that_is_gone_are_let_go() -> None:
     assert not job_pods.is_tracked(bench.registry.get(POD, "default", name_of(pod)))
 
 
+@pytest.mark.parametrize("mode", ["NonIndexed", "Indexed"])
+def test_the_pods_of_a_large_job_come_in_bursts(mode: str) -> None:
+    bench = Bench(completions=2**31 - 1, parallelism=60, completionMode=mode)
+    assert bench.controller.reconcile(bench.registry, ("default", "burn")) == 0.0
+    assert len(bench.active()) == BURST
+    assert bench.look() is None
+    assert len(bench.active()) == 60
+
+
+def test_a_status_that_somebody_has_spoilt_is_read_as_far_as_it_goes() -> None:
+    bench = indexed()
+    spoilt = {"completedIndexes": "x,1,0-99999999999,-,7-,2-9999999999", "failedIndexes": "a-b"}
+    write_status(bench.registry, JOB, bench.job, spoilt)
+    bench.look()
+    assert bench.status["completedIndexes"] == "1,2"
+    assert bench.indexes() == [0]
+
+
 @pytest.mark.parametrize(
     ("indexes", "text"),
     [(set(), ""), ({3}, "3"), ({0, 1}, "0,1"), ({0, 1, 2, 5, 7, 8, 9}, "0-2,5,7-9")],
 )
 def test_indexes_are_written_in_runs(indexes: set[int], text: str) -> None:
     assert job_pods.formatted(indexes) == text
-    assert job_pods.parsed(text) == indexes
+    assert job_pods.parsed(text, range(10)) == indexes

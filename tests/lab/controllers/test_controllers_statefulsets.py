@@ -11,7 +11,7 @@ from gpuworkshop.lab.api.kinds import CONTROLLER_REVISION, POD, STATEFUL_SET
 from gpuworkshop.lab.api.objects import Object, condition, labels_of, name_of
 from gpuworkshop.lab.api.registry import Registry
 from gpuworkshop.lab.controllers.scheduler import Scheduler
-from gpuworkshop.lab.controllers.statefulsets import StatefulSetController
+from gpuworkshop.lab.controllers.statefulsets import BURST, StatefulSetController
 
 NEXT_IMAGE = "registry.k8s.io/pause:3.10"
 
@@ -193,7 +193,7 @@ def test_claims_become_empty_folders_and_a_warning() -> None:
     rehearse(registry, scenario)
     assert {"name": "data", "emptyDir": {}} in registry.list(POD)[0]["spec"]["volumes"]
     assert lab.messages(registry, "VolumeClaimsNotServed") == [
-        "the lab has no PersistentVolumeClaims: data is an empty folder that is lost with its pod"
+        "the lab has no storage: data is an empty folder that is lost with its pod"
     ]
 
 
@@ -236,3 +236,14 @@ def test_a_broken_update_is_replaced_by_the_next_one() -> None:
     rehearse(registry, scenario)
     assert [labels_of(pod).get("fixed") for pod in registry.list(POD)] == ["yes", "yes"]
     assert name_of(registry.list(POD)[0]) == "db-0"
+
+
+def test_the_pods_of_a_large_set_come_in_bursts() -> None:
+    registry = started(replicas=2**31 - 1, podManagementPolicy="Parallel")
+    controller = StatefulSetController()
+    for looks in (1, 2):
+        assert lab.look(controller, registry, db(registry)) == 0.0
+        assert len(registry.list(POD)) == looks * BURST
+    registry.modify(STATEFUL_SET, "default", "db", lambda live: live["spec"].update(replicas=BURST + 1))
+    assert lab.look(controller, registry, db(registry)) is None
+    assert len(lab.active_pods(registry)) == BURST + 1

@@ -51,8 +51,13 @@ class FakeTokens:
     """Issues tokens that say for whom they are."""
 
     def issue(
-        self, account: Object, audiences: Sequence[str] | None, expiration_s: int | None
+        self,
+        account: Object,
+        audiences: Sequence[str] | None = None,
+        expiration_s: int | None = None,
+        pod: Object | None = None,
     ) -> tuple[str, str]:
+        assert pod is not None
         return f"token-of-{account['metadata']['name']}-for-{audiences}", "2030-01-01T00:00:00Z"
 
 

@@ -13,8 +13,13 @@ from kubelet_lab import NODE_NAME, KubeletLab, pause, shell
 
 from gpuworkshop.lab.api.kinds import NODE
 
-# A child that nobody's signal to the group reaches, one that ignores SIGTERM, and the container itself.
-STUBBORN = "trap '' TERM; setsid sleep 600 & sleep 600 & echo up; while :; do sleep 0.1; done"
+# A child that nobody's signal to the group reaches, one that also has no mark in its environment, one that
+# ignores SIGTERM, and the container itself.
+CLEARED = (
+    "env -i setsid sleep 600 & echo $! > cleared; "
+    "while grep -q . /proc/$!/environ; do sleep 0.01; done; "  # until it has done so
+)
+STUBBORN = f"trap '' TERM; setsid sleep 600 & {CLEARED} sleep 600 & echo up; while :; do sleep 0.1; done"
 
 
 async def main(state: Path) -> None:

@@ -1,18 +1,15 @@
-"""GPUs of a node: given to containers, offered by the device plugin, told by pod-resources and nvidia-smi."""
+"""GPUs of a node: given to containers, offered by the device plugin, under the loads that pods name."""
 
 from __future__ import annotations
 
 import asyncio
-import re
 from pathlib import Path
 from typing import Any
 
-import grpc
 import pytest
 import yaml
 from kubelet_lab import NODE_NAME, KubeletLab, in_lab, pause, shell
 
-from gpuworkshop import podresources
 from gpuworkshop.exporter import gpus
 from gpuworkshop.exporter import loads as exporter_loads
 from gpuworkshop.lab.api.kinds import CONFIG_MAP, NODE, POD
@@ -126,51 +123,6 @@ def test_time_slicing_offers_each_gpu_several_times() -> None:
     in_lab(test, gpus=True)
 
 
-def test_pod_resources_tell_what_each_container_holds() -> None:
-    async def test(lab: KubeletLab) -> None:
-        lab.pod("burn", pause(**GPU), pause(name="side"))
-        await lab.ready("burn")
-        socket = lab.kubelets.socket(NODE_NAME)
-        assert len(socket.encode()) <= 107
-        assert Path(socket).parent.stat().st_mode & 0o777 == 0o700
-        async with grpc.aio.insecure_channel(f"unix:{socket}") as channel:
-            client = podresources.Client(channel)
-            (pod,) = (await client.list(podresources.ListPodResourcesRequest())).pod_resources
-            assert (pod.name, pod.namespace) == ("burn", "default")
-            assert [container.name for container in pod.containers] == ["main", "side"]
-            (device,) = pod.containers[0].devices
-            assert device.resource_name == "nvidia.com/gpu"
-            assert list(device.device_ids) == [_file(lab)[0]["uuid"]]
-            assert not pod.containers[1].devices
-            every = await client.allocatable(podresources.AllocatableResourcesRequest())
-            assert len(every.devices) == 4
-            asked = podresources.GetPodResourcesRequest(pod_name="burn", pod_namespace="default")
-            assert (await client.get(asked)).pod_resources == pod
-            with pytest.raises(grpc.aio.AioRpcError) as refused:
-                await client.get(podresources.GetPodResourcesRequest(pod_name="no", pod_namespace="x"))
-            assert refused.value.code() is grpc.StatusCode.NOT_FOUND
-
-    in_lab(test, gpus=True)
-
-
-def test_nvidia_smi_shows_the_containers_own_gpus() -> None:
-    async def test(lab: KubeletLab) -> None:
-        lab.pod("burn", pause(**GPU), annotations={"gpuworkshop.io/load": "matmul"})
-        await lab.ready("burn")
-        uuid = next(gpu["uuid"] for gpu in _file(lab) if gpu["pods"])
-        _, listed, _ = await lab.execute("burn", "nvidia-smi", "-L")
-        assert listed.decode() == f"GPU 0: NVIDIA A10G (UUID: {uuid})\n"
-        code, table, _ = await lab.execute("burn", "sh", "-c", "nvidia-smi")
-        assert code == 0
-        assert table.count(b"NVIDIA A10G") == 1
-        assert b"simulated" in table
-        assert re.search(rb" (9\d|100)% ", table)
-        assert len({len(line) for line in table.splitlines()}) == 1
-        assert (await lab.execute("burn", "nvidia-smi", "--loop"))[0] == 2
-
-    in_lab(test, gpus=True)
-
-
 def test_same_pod_has_the_same_gpu_after_a_restart(tmp_path: Path) -> None:
     def devices() -> Devices:
         return Devices(SimulatedNode(tmp_path / "node.yaml"), "A10G", 3)
@@ -241,15 +193,6 @@ def test_loads_that_make_no_sense(text: str) -> None:
 def test_words_are_the_exporters() -> None:
     assert KINDS == exporter_loads.POD_KINDS
     assert (SHORTEST_S, LONGEST_S) == (exporter_loads.SHORTEST_S, exporter_loads.LONGEST_S)
-
-
-def test_messages_survive_the_wire() -> None:
-    devices = [podresources.ContainerDevices(resource_name="nvidia.com/gpu", device_ids=["GPU-1::2"])]
-    containers = [podresources.ContainerResources(name="c", devices=devices)]
-    pod = podresources.PodResources(name="p", namespace="n", containers=containers)
-    # Field 1 is a text of one byte, field 2 too, field 3 a message: as any protobuf library reads it.
-    assert pod.SerializeToString().startswith(b"\x0a\x01p\x12\x01n\x1a")
-    assert podresources.PodResources.FromString(pod.SerializeToString()) == pod
 
 
 def test_two_pods_at_once_never_get_the_same_gpu() -> None:

@@ -17,7 +17,7 @@ import pytest
 from kubelet_lab import NODE_NAME, KubeletLab, pause
 
 from gpuworkshop.lab.api.kinds import POD
-from gpuworkshop.lab.kubelet import guard
+from gpuworkshop.lab.kubelet import leftovers, manager
 from gpuworkshop.lab.kubelet.devices import Devices
 from gpuworkshop.lab.kubelet.spawn import MARK, Spawner
 from gpuworkshop.lab.simulation import SimulatedNode
@@ -57,10 +57,16 @@ def _ends(pid: int, within_s: float = 20.0) -> bool:
 def _none_is_left(state: Path) -> bool:
     """Whether all processes of the lab's pods end in time, also those that come while others end."""
     deadline = time.monotonic() + 20.0
-    while left := guard.marked(_mark(state)):
+    while left := leftovers.marked(_mark(state)):
         if not _ends(left[0], max(0.0, deadline - time.monotonic())):
             return False
     return True
+
+
+def _cleared(state: Path) -> int:
+    """The process of the stubborn pod that carries no mark."""
+    (note,) = (state / "lab" / "pods").glob("*/main/rootfs/cleared")
+    return int(note.read_text())
 
 
 def _mark(state: Path) -> str:
@@ -69,14 +75,19 @@ def _mark(state: Path) -> str:
 
 def test_killed_lab_leaves_no_process_and_its_pods_go_on(state: Path) -> None:
     with _process(state) as process:
-        left = guard.marked(_mark(state))
+        left = leftovers.marked(_mark(state))
         assert len(left) >= 3
-        assert {found.pid for found in reaper.find(state)} >= set(left)  # so that ./stop.sh ends them too
+        found = {process.pid for process in reaper.find(state)}
+        assert len(found) >= 3
+        assert all(_ends(pid) for pid in set(left) - found), "what ./stop.sh does not find is about to end"
+        cleared = _cleared(state)
+        assert cleared not in left
         process.kill()
         process.wait()
+        assert _ends(cleared)
         assert _none_is_left(state)
     asyncio.run(_goes_on(state))
-    assert guard.marked(_mark(state)) == []
+    assert leftovers.marked(_mark(state)) == []
 
 
 async def _goes_on(state: Path) -> None:
@@ -100,20 +111,23 @@ async def _goes_on(state: Path) -> None:
         assert paused == before["web"]["status"]["containerStatuses"][0]
 
 
-def test_start_ends_what_is_left_even_if_the_guard_was_killed_too(state: Path) -> None:
-    stubborn = ["sh", "-c", kubelet_process.STUBBORN]
+def test_start_ends_what_is_left_even_if_the_shims_were_killed_too(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leftovers, "GRACE_S", 0.2)
+    stubborn = ["sh", "-c", kubelet_process.STUBBORN.replace(kubelet_process.CLEARED, "")]
     name, _, value = _mark(state).partition("=")
     with subprocess.Popen(
         stubborn, env={**os.environ, name: value}, stdout=subprocess.PIPE, start_new_session=True
     ) as process:
         assert process.stdout is not None
         process.stdout.readline()
-        left = guard.marked(_mark(state))
+        left = leftovers.marked(_mark(state))
         assert process.pid in left
 
         async def begin() -> None:
             spawner = Spawner(state)
-            spawner.begin()
+            await spawner.begin()
             await spawner.finish()
 
         asyncio.run(begin())
@@ -121,7 +135,9 @@ def test_start_ends_what_is_left_even_if_the_guard_was_killed_too(state: Path) -
         assert _none_is_left(state)
 
 
-def test_graceful_end_leaves_the_pods_as_they_were(state: Path) -> None:
+def test_graceful_end_leaves_the_pods_as_they_were(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(manager, "END_GRACE_S", 0.2)
+
     async def test() -> None:
         lab = KubeletLab(state)
         async with lab.running():
@@ -130,7 +146,10 @@ def test_graceful_end_leaves_the_pods_as_they_were(state: Path) -> None:
                 "app", {"name": "main", "image": "busybox", "args": ["sh", "-c", kubelet_process.STUBBORN]}
             )
             await lab.logged("app", b"up\n")
-        assert guard.marked(_mark(state)) == []
+            cleared = _cleared(state)
+        assert leftovers.marked(_mark(state)) == []
+        with pytest.raises(ProcessLookupError):
+            os.kill(cleared, 0)
         assert lab.get("app")["status"]["phase"] == "Running"
         async with lab.running():
             await lab.until(lambda: lab.get("app")["status"]["containerStatuses"][0]["restartCount"] == 1)
@@ -166,7 +185,9 @@ def test_commands_end_with_the_pause_that_they_ran_in(state: Path) -> None:
             begun = await lab.kubelets.execute(lab.get("web"), "main", command, stdin=False, tty=False)
             assert await begun.wait() == 0
             started = int(await begun.stdout.readline())
-            assert started in guard.marked(_mark(state))
+            async with asyncio.timeout(20):
+                while started not in leftovers.marked(_mark(state)):
+                    await asyncio.sleep(0.01)  # it is about to become another program
             lab.registry.delete(POD, "default", "web")
             await lab.gone("web")
             assert _ends(started)

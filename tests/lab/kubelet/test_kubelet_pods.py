@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
+from collections import Counter
 from typing import Any
 
 from kubelet_lab import KubeletLab, in_lab, is_true, pause, shell, state_of, statuses
 
-from gpuworkshop.lab.api.kinds import POD
-from gpuworkshop.lab.api.objects import meta
+from gpuworkshop.lab.api.kinds import EVENT, POD
 
 
 def test_pause_is_running_and_ready_with_one_write() -> None:
@@ -32,12 +31,17 @@ def test_pause_is_running_and_ready_with_one_write() -> None:
 
 def test_thousand_pauses_cost_a_write_each_and_no_folder() -> None:
     async def test(lab: KubeletLab) -> None:
-        for number in range(1000):
-            lab.pod(f"web-{number}", pause())
-        before = lab.registry.store.revision
-        await lab.until(lambda: all(is_true(pod, "Ready") for pod in lab.registry.list(POD)))
-        assert len({pod["status"]["podIP"] for pod in lab.registry.list(POD)}) == 1000
-        assert lab.registry.store.revision - before <= 5000  # a status and four events each
+        writes, ready = Counter[str](), set[str]()
+        with lab.registry.changes(POD, EVENT) as changes:
+            for number in range(1000):
+                lab.pod(f"web-{number}", pause())
+            async with asyncio.timeout(60):
+                while len(ready) < 1000 or writes["Event"] < 4000:
+                    change = await anext(changes)
+                    writes[change.kind.kind] += 1
+                    if change.kind is POD and is_true(change.object, "Ready"):
+                        ready.add(change.object["status"]["podIP"])
+        assert writes == {"Pod": 2000, "Event": 4000}  # its creation and a status, four events
         assert not list((lab.state / "lab" / "pods").iterdir())
 
     in_lab(test)
@@ -157,74 +161,6 @@ def test_sidecar_starts_first_and_ends_with_the_others() -> None:
     in_lab(test)
 
 
-def test_deletion_gives_the_process_time_to_end() -> None:
-    async def test(lab: KubeletLab) -> None:
-        lab.pod("app", shell("trap 'echo asked to end; exit 0' TERM; echo up; while :; do sleep 0.05; done"))
-        await lab.ready("app")
-        await lab.logged("app", b"up\n")
-        followed = asyncio.create_task(lab.log("app", follow=True))
-        lab.registry.delete(POD, "default", "app")
-        await lab.gone("app")
-        assert await followed == b"up\nasked to end\n"
-        assert "Stopping container main" in lab.events("app")["Killing"]
-
-    in_lab(test)
-
-
-def test_process_that_ignores_sigterm_is_killed_after_the_grace_period() -> None:
-    async def test(lab: KubeletLab) -> None:
-        lab.pod("app", shell("trap '' TERM; echo up; while :; do sleep 0.05; done"))
-        await lab.logged("app", b"up\n")
-        lab.registry.delete(POD, "default", "app", grace_period=1)
-        assert meta(lab.get("app"))["deletionTimestamp"]
-        await lab.gone("app")
-
-    in_lab(test)
-
-
-def test_second_deletion_can_be_quicker() -> None:
-    async def test(lab: KubeletLab) -> None:
-        lab.pod("app", shell("trap '' TERM; echo up; while :; do sleep 0.05; done"))
-        await lab.logged("app", b"up\n")
-        lab.registry.delete(POD, "default", "app", grace_period=3600)
-        lab.registry.delete(POD, "default", "app", grace_period=1)
-        await lab.gone("app")
-
-    in_lab(test)
-
-
-def test_finalizer_keeps_the_object_with_its_last_status() -> None:
-    async def test(lab: KubeletLab) -> None:
-        made = lab.pod("app", shell("sleep 60"))
-        await lab.ready("app")
-
-        def hold(pod: Any) -> None:
-            pod["metadata"]["finalizers"] = ["example.com/hold"]
-
-        lab.registry.modify(POD, "default", made["metadata"]["name"], hold)
-        lab.registry.delete(POD, "default", "app")
-        pod = await lab.phase("app", "Failed")
-        assert state_of(pod)["terminated"]["exitCode"] == 143
-
-    in_lab(test)
-
-
-def test_deleted_pod_leaves_no_folder() -> None:
-    async def test(lab: KubeletLab) -> None:
-        pod = lab.pod("app", shell("sleep 60"))
-        await lab.ready("app")
-        folder = lab.state / "lab" / "pods" / pod["metadata"]["uid"]
-        assert folder.stat().st_mode & 0o777 == 0o700
-        lab.registry.delete(POD, "default", "app", grace_period=0)
-        await lab.gone("app")
-        lab.pod("later", pause())
-        await lab.ready("later")  # changes are handled in order
-        await lab.kubelets.stop()
-        assert not folder.exists()
-
-    in_lab(test)
-
-
 def test_failed_init_container_ends_the_sidecars_before_it() -> None:
     async def test(lab: KubeletLab) -> None:
         inits = [shell("sleep 600", name="side", restartPolicy="Always"), shell("exit 1", name="init")]
@@ -233,20 +169,3 @@ def test_failed_init_container_ends_the_sidecars_before_it() -> None:
         assert "terminated" in pod["status"]["initContainerStatuses"][0]["state"]
 
     in_lab(test)
-
-
-def test_change_of_a_pod_that_ends_does_not_give_it_more_time() -> None:
-    async def test(lab: KubeletLab) -> None:
-        lab.pod("app", shell("trap '' TERM; echo up; while :; do sleep 0.05; done"))
-        await lab.logged("app", b"up\n")
-        lab.registry.delete(POD, "default", "app", grace_period=1)
-        for number in range(50):
-            lab.registry.modify(POD, "default", "app", partial(_label, str(number)))
-            await asyncio.sleep(0.05)
-        assert lab.registry.find(POD, "default", "app") is None
-
-    in_lab(test)
-
-
-def _label(value: str, pod: dict[str, Any]) -> None:
-    pod["metadata"]["labels"] = {"changed": value}

@@ -97,7 +97,7 @@ def test_each_kind_of_probe_can_pass(probe: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("probe", "words"),
     [
-        ({"tcpSocket": {"port": 1}}, "Connect call failed"),
+        ({"tcpSocket": {"port": 1}}, ":1: connect: connection refused"),
         ({"httpGet": {"port": "nobody"}}, "couldn't find port: nobody"),
         ({"exec": {"command": ["sh", "-c", "echo because; exit 1"]}}, "because"),
         ({"exec": {"command": ["sleep", "60"]}}, "command timed out after 1s"),

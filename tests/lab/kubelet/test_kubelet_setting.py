@@ -149,7 +149,7 @@ def test_changed_config_map_reaches_the_mount() -> None:
     async def test(lab: KubeletLab) -> None:
         lab.put(CONFIG_MAP, "settings", data={"a": "1", "gone": "x"})
         mounts = [{"name": "v", "mountPath": "/v"}]
-        script = "until grep -q 2 /v/a; do sleep 0.02; done; ls /v"
+        script = "until grep -q 2 /v/a && test ! -L /v/gone; do sleep 0.02; done; ls /v"
         lab.pod(
             "app",
             shell(script, volumeMounts=mounts),

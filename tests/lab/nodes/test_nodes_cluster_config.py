@@ -182,7 +182,7 @@ managedNodeGroups:
 
 
 def test_scaling_a_group_leaves_the_other_nodes_as_they_are(tmp_path: Path) -> None:
-    groups = "managedNodeGroups: [{name: a, desiredCapacity: 2, maxSize: 9}, {name: b, desiredCapacity: 1}]\n"
+    groups = "managedNodeGroups: [{name: a, desiredCapacity: 2, minSize: 1, maxSize: 9}, {name: b}]\n"
     config = cluster_config.read(write(tmp_path, HEAD + groups))
     before, after = node_objects(config), node_objects(config, {"a": 4})
     assert [node for node in after if node in before] == before
@@ -213,6 +213,32 @@ def test_scaling_keeps_to_the_groups_bounds(tmp_path: Path, counts: dict[str, in
     with pytest.raises(ClusterConfigError, match="node group a cannot have") as caught:
         node_objects(config, counts)
     assert "minSize 1 to its maxSize 3" in caught.value.todo
+
+
+@pytest.mark.parametrize(
+    ("sizes", "bounds"),
+    [
+        ("", (2, 2, 2)),
+        ("desiredCapacity: 3", (3, 3, 3)),
+        ("desiredCapacity: 0", (0, 0, 1)),
+        ("minSize: 1", (1, 1, 1)),
+        ("desiredCapacity: 2, minSize: 1", (1, 2, 2)),
+        ("desiredCapacity: 2, maxSize: 4", (2, 2, 4)),
+        ("minSize: 0, maxSize: 4", (0, 0, 4)),
+        ("maxSize: 4", (2, 2, 4)),
+    ],
+)
+def test_bounds_that_the_file_does_not_set_are_eksctls(
+    tmp_path: Path, sizes: str, bounds: tuple[int, int, int]
+) -> None:
+    groups = f"managedNodeGroups: [{{{', '.join(filter(None, ['name: a', sizes]))}}}]\n"
+    (group,) = read(tmp_path, groups)
+    assert (group.least, group.count, group.most) == bounds
+    config = cluster_config.read(tmp_path / "cluster.yaml")
+    assert len(node_objects(config, {"a": group.most})) == group.most
+    with pytest.raises(ClusterConfigError, match=f"cannot have {group.most + 1} nodes") as caught:
+        node_objects(config, {"a": group.most + 1})
+    assert "gpuworkshop lab create -f FILE" in caught.value.todo
 
 
 @pytest.mark.parametrize("arguments", [{"counts": {"x": 1}}, {"only": "x"}])

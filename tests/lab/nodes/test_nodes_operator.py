@@ -191,6 +191,22 @@ def warnings(registry: Registry) -> dict[str, str]:
     return {event["involvedObject"]["name"]: event["message"] for event in found}
 
 
+def test_only_the_config_maps_of_gpu_feature_discovery_concern_nodes() -> None:
+    registry = new_registry("g5.xlarge")
+    body: dict[str, Any] = {"containers": [{"name": "c", "image": GPU_FEATURES}]}
+    body |= {"nodeName": "n0", "volumes": [{"name": "config", "configMap": {"name": "sharing"}}]}
+    registry.create(POD, {"metadata": {"name": "gfd", "namespace": "gpu"}, "spec": body})
+    found = GpuOperatorController.watches[CONFIG_MAP]
+
+    def concerned(name: str, namespace: str = "gpu") -> list[tuple[str, ...]]:
+        return list(found(registry, {"metadata": {"name": name, "namespace": namespace}}))
+
+    assert concerned("sharing") == [("", "n0")]
+    assert concerned("other") == concerned("sharing", "default") == []
+    registry.delete(POD, "gpu", "gfd", grace_period=0)
+    assert concerned("sharing") == []
+
+
 def test_two_device_plugins_on_a_node_are_warned_of_at_both() -> None:
     registry = new_registry("g5.xlarge")
     controller = DevicePluginController()

@@ -1,4 +1,4 @@
-"""Namespaces, Nodes, Secrets, Events, quotas, limits, priorities, and definitions of custom resources."""
+"""Namespaces, Nodes, Secrets, Events, quotas, limits, budgets, priorities, and definitions of custom resources."""
 
 from __future__ import annotations
 
@@ -20,6 +20,11 @@ def namespace(obj: Object) -> None:
     if not metadata.get("deletionTimestamp"):
         fill(struct(obj, "spec"), finalizers=["kubernetes"])
     fill(struct(obj, "status"), phase="Active")
+
+
+def pod_disruption_budget(obj: Object) -> None:
+    """A PodDisruptionBudget, which may ask for nothing."""
+    struct(obj, "spec")
 
 
 def node(obj: Object) -> None:

@@ -1,4 +1,4 @@
-"""Volumes of a pod: the modes of the files in them."""
+"""Volumes of a pod, with the modes of the files in them, and those of the cluster with their claims."""
 
 from __future__ import annotations
 
@@ -36,6 +36,22 @@ def claim_spec(spec: Mapping) -> None:
     fill(spec, volumeMode="Filesystem")
     amounts.tidy(spec, "resources", "requests")
     amounts.tidy(spec, "resources", "limits")
+
+
+def claim(obj: Mapping) -> None:
+    """A PersistentVolumeClaim: it waits for its volume."""
+    claim_spec(struct(obj, "spec"))
+    fill(struct(obj, "status"), phase="Pending")
+
+
+def persistent_volume(obj: Mapping) -> None:
+    """A PersistentVolume: there for whoever claims it, which in the lab nobody does."""
+    spec = struct(obj, "spec")
+    fill(spec, volumeMode="Filesystem", persistentVolumeReclaimPolicy="Retain")
+    amounts.tidy(spec, "capacity")
+    if isinstance(host_path := spec.get("hostPath"), dict):
+        fill(host_path, type="")
+    fill(struct(obj, "status"), phase="Available")
 
 
 def _items(downward: Mapping) -> None:

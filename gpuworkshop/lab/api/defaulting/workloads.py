@@ -46,8 +46,7 @@ def stateful_set(obj: Object) -> None:
         fill(struct(strategy, "rollingUpdate"), partition=0)
     for claim in mappings(spec, "volumeClaimTemplates"):
         fill(claim, apiVersion="v1", kind="PersistentVolumeClaim")
-        volumes.claim_spec(struct(claim, "spec"))
-        fill(struct(claim, "status"), phase="Pending")
+        volumes.claim(claim)
 
 
 def job(obj: Object) -> None:
@@ -66,6 +65,9 @@ def job(obj: Object) -> None:
         manualSelector=False,
         podReplacementPolicy=replaced,
     )
+    for rule in mappings(mapping(spec, "podFailurePolicy"), "rules"):
+        for pattern in mappings(rule, "onPodConditions"):
+            fill(pattern, status="True")
     if not spec.get("manualSelector"):
         _select_by_uid(obj, spec)
     labels = mapping(spec, "template", "metadata", "labels")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from ipaddress import IPv4Address, IPv4Network
+from typing import Any
 
 import aiohttp
 from aiohttp import hdrs, web
@@ -15,6 +17,7 @@ from gpuworkshop.lab.api.problems import ApiError, bad_request
 from gpuworkshop.lab.api.streams import dialing
 
 CONNECT_S = 30.0
+_NO_LABS = IPv4Network("127.0.0.0/12")  # this machine's own; the subnets of labs begin at 127.16
 _HOP_BY_HOP = {
     "connection",
     "keep-alive",
@@ -49,8 +52,23 @@ def resolve_pod(pod: Object, port: str) -> tuple[str, int]:
     return address, _number(port) if port else next(iter(ports), 80)
 
 
-def resolve_service(service: Object, endpoints: Object | None, port: str) -> tuple[str, int]:
-    """The address of one of a service's ready endpoints, and its port for the named one of the service."""
+def check_address(host: str) -> None:
+    """ApiError 400 for what is not a lab's address: a proxy must lead nowhere else."""
+    try:
+        address = IPv4Address(host)
+    except ValueError:
+        address = IPv4Address(0)
+    if not address.is_loopback or address in _NO_LABS:
+        raise bad_request("address not allowed")
+
+
+def resolve_service(
+    service: Object, endpoints: Object | None, port: str, is_a_pods: Callable[[Mapping[str, Any]], bool]
+) -> tuple[str, int]:
+    """The address of one of a service's ready endpoints, and its port for the named one of the service.
+
+    Of the addresses only those count that are a pod's, or whoever writes Endpoints could reach anything.
+    """
     name = name_of(service)
     if port.isascii() and port.isdigit():
         ports = service["spec"].get("ports") or []
@@ -64,6 +82,7 @@ def resolve_service(service: Object, endpoints: Object | None, port: str) -> tup
         for entry in subset.get("ports") or []
         if (entry.get("name") or "") == port
         for address in subset.get("addresses") or []
+        if is_a_pods(address)
     ]
     if not reached:
         raise _unavailable(f'no endpoints available for service "{name}"')

@@ -23,6 +23,7 @@ from gpuworkshop.lab.api.validation import (
     pods,
     policies,
     services,
+    storage,
     workloads,
 )
 from gpuworkshop.lab.api.validation.findings import Findings
@@ -59,6 +60,8 @@ _OF_KIND: Mapping[Kind, Callable[[Findings, Object], None]] = {
     kinds.SERVICE: services.service,
     kinds.ENDPOINTS: services.endpoints,
     kinds.ENDPOINT_SLICE: services.endpoint_slice,
+    kinds.PERSISTENT_VOLUME_CLAIM: storage.claim,
+    kinds.PERSISTENT_VOLUME: storage.persistent_volume,
     kinds.CONFIG_MAP: config.config_map,
     kinds.SECRET: config.secret,
     kinds.EVENT: cluster.event,
@@ -86,6 +89,7 @@ _UPDATES: Mapping[Kind, Callable[[Findings, Object, Object], None]] = {
     kinds.POD: pod_updates.pod_update,
     kinds.SERVICE: services.service_update,
     kinds.ENDPOINT_SLICE: services.endpoint_slice_update,
+    kinds.PERSISTENT_VOLUME_CLAIM: storage.claim_update,
     kinds.CONFIG_MAP: config.config_map_update,
     kinds.SECRET: config.secret_update,
     kinds.DEPLOYMENT: workloads.selector_update,

@@ -54,6 +54,10 @@ class Findings:
         """It has too many bytes."""
         self._add("TooLong", field, "Too long", f"may not be more than {longest} bytes")
 
+    def too_many(self, field: str, count: int, most: int) -> None:
+        """A list has too many entries."""
+        self._add("TooMany", field, f"Too many: {count}", f"must have at most {most} items")
+
     def one_of(self, field: str, value: object, supported: Sequence[str], *, optional: bool = False) -> None:
         """Check that a value is one of those that are supported, or is not there where it is `optional`."""
         if value in (None, ""):

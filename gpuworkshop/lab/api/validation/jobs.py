@@ -5,6 +5,7 @@ from __future__ import annotations
 from gpuworkshop.lab.api.objects import Object
 from gpuworkshop.lab.api.shapes import Mapping, mapping, text
 from gpuworkshop.lab.api.validation.findings import Findings
+from gpuworkshop.lab.api.validation.pod_failures import limits_per_index, pod_failure_policy
 from gpuworkshop.lab.api.validation.pods import template
 from gpuworkshop.lab.api.validation.selectors import label_selector, selects
 from gpuworkshop.lab.api.validation.workloads import NOT_MATCHING
@@ -18,6 +19,8 @@ NUMBERS = (
     "ttlSecondsAfterFinished",
     "maxFailedIndexes",
 )
+MOST_AT_ONCE = 100_000
+NO_SUCCESS_POLICY = "the lab's Jobs know no success policy: leave it out, and all completions have to succeed"
 TO_COMPLETION = ("OnFailure", "Never")
 IMMUTABLE = ("selector", "completionMode", "podFailurePolicy", "backoffLimitPerIndex", "manualSelector")
 WHERE = ("nodeSelector", "affinity", "tolerations", "schedulingGates")
@@ -31,12 +34,20 @@ def job(found: Findings, obj: Object) -> None:
     found.one_of("spec.completionMode", spec.get("completionMode"), ("Indexed", "NonIndexed"), optional=True)
     if spec.get("completionMode") == "Indexed" and spec.get("completions") is None:
         found.required("spec.completions", "when completion mode is Indexed")
+    parallelism = spec.get("parallelism")
+    if spec.get("completionMode") == "Indexed" and type(parallelism) is int and parallelism > MOST_AT_ONCE:
+        words = f"must be less than or equal to {MOST_AT_ONCE} when completion mode is Indexed"
+        found.invalid("spec.parallelism", parallelism, words)
     _selector(found, obj, spec)
     template(found, spec)
     policy = text(mapping(spec, "template", "spec"), "restartPolicy")
     if policy == "Always":
         words = ", ".join(f'"{name}"' for name in TO_COMPLETION)
         found.required("spec.template.spec.restartPolicy", f"valid values: {words}")
+    if spec.get("successPolicy") is not None:
+        found.forbidden("spec.successPolicy", NO_SUCCESS_POLICY)
+    limits_per_index(found, spec)
+    pod_failure_policy(found, spec)
     found.one_of(
         "spec.podReplacementPolicy",
         spec.get("podReplacementPolicy"),

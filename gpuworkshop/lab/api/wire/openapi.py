@@ -8,10 +8,10 @@ from typing import Any
 
 from gpuworkshop.lab.api.kinds import Kind
 from gpuworkshop.lab.api.wire import schema
+from gpuworkshop.lab.api.wire.descriptions import ELSEWHERE, description
 from gpuworkshop.lab.api.wire.schema import Field, fields_of
 
 Document = dict[str, Any]
-SAYS = "Simulated by gpuworkshop's lab; the Kubernetes API reference describes the field."
 _META = "k8s.io.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 _SCALARS: Mapping[str, Document] = {
     "string": {"type": "string"},
@@ -88,14 +88,14 @@ def _gvk(kind: Kind) -> dict[str, str]:
 
 
 def _type_meta() -> dict[str, Document]:
-    return {name: {"type": "string", "description": SAYS} for name in ("apiVersion", "kind")}
+    return {name: {"type": "string", "description": description("", name)} for name in ("apiVersion", "kind")}
 
 
 def _custom(found: Document, schemas: dict[str, Document]) -> Document:
     _add_message(_META, schemas)
-    described = {"type": "object", "description": SAYS, **found}
+    described = {"type": "object", "description": ELSEWHERE, **found}
     properties = dict(described.get("properties") or {})
-    properties["metadata"] = {"allOf": [_reference(_META)], "description": SAYS}
+    properties["metadata"] = {"allOf": [_reference(_META)], "description": description("", "metadata")}
     return {**described, "properties": properties}
 
 
@@ -103,18 +103,18 @@ def _add_message(message: str, schemas: dict[str, Document]) -> None:
     if message in schemas:
         return
     if message in _NAMED:
-        schemas[message] = {**_NAMED[message], "description": SAYS}
+        schemas[message] = {**_NAMED[message], "description": description(message)}
         return
     fields = fields_of(message).values()
-    described: Document = {"type": "object", "description": SAYS}
+    described: Document = {"type": "object", "description": description(message)}
     if required := [field.name for field in fields if field.required]:
         described["required"] = required
     # There before its properties are, since a type may hold itself.
     schemas[message] = described
-    described["properties"] = {field.name: _property(field, schemas) for field in fields}
+    described["properties"] = {field.name: _property(message, field, schemas) for field in fields}
 
 
-def _property(field: Field, schemas: dict[str, Document]) -> Document:
+def _property(message: str, field: Field, schemas: dict[str, Document]) -> Document:
     if field.type in _SCALARS:
         value = dict(_SCALARS[field.type])
     else:
@@ -128,7 +128,7 @@ def _property(field: Field, schemas: dict[str, Document]) -> Document:
         value = {"type": "array", "items": value, **_list_type(field)}
     if field.atomic and not field.repeated:
         value["x-kubernetes-map-type"] = "atomic"
-    return {**value, **_patch_strategy(field), "description": SAYS}
+    return {**value, **_patch_strategy(field), "description": description(message, field.name)}
 
 
 def _patch_strategy(field: Field) -> Document:

@@ -32,6 +32,7 @@ EMBEDDED = {
     "handler",
     "ingressRuleValue",
     "localObjectReference",
+    "persistentVolumeSource",
     "volumeSource",
 }
 
@@ -82,6 +83,11 @@ def fields_of(message: str) -> Mapping[str, Field]:
 def wire_fields(message: str) -> tuple[Field, ...]:
     """The fields of a message as they are on the wire, embedded messages being fields of their own."""
     return tuple(field for field in _described(message) if field.number)
+
+
+def full_name(message: str) -> str:
+    """The full name of a message that is named in short, such as `core.v1.Pod`."""
+    return _tables().full(message)
 
 
 def messages() -> Collection[str]:

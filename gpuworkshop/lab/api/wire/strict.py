@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import binascii
+import copy
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -20,6 +21,16 @@ __all__ = ["check_types", "decode_json", "decode_yaml", "json_type", "pruned", "
 
 _LIMITS = {"int32": 2**31, "int64": 2**63}
 _TOP = ("apiVersion", "kind")
+_EMPTY: Mapping[str, Any] = {
+    "int32": 0,
+    "int64": 0,
+    "bool": False,
+    schema.QUANTITY: "0",
+    schema.INT_OR_STRING: 0,
+    schema.FIELDS_V1: {},
+    schema.RAW_EXTENSION: {},
+    **{name: [] for name in schema.EXTRA_VALUES},
+}
 _TIME = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?(Z|[+-][0-9]{2}:[0-9]{2})"
 )
@@ -67,7 +78,10 @@ def _inner(field: Field, value: Any, at: str) -> Iterator[tuple[str, Any]]:
 
 
 def pruned(message: str, obj: Object) -> Object:
-    """A copy without unknown fields, and without nulls, which for Go are fields that are not there."""
+    """A copy without unknown fields, and without nulls, which for Go are fields that are not there.
+
+    A null in a list or in a map is for Go the empty value of the type.
+    """
     kept: Object = _pruned(message, obj, _TOP)
     return kept
 
@@ -81,15 +95,22 @@ def _pruned(message: str, obj: Any, also: tuple[str, ...] = ()) -> Any:
         field = fields.get(name)
         if value is None or (field is None and name not in also):
             continue
-        if field is None or not field.message:
+        if field is None:
             kept[name] = value
         elif field.repeated and isinstance(value, list):
-            kept[name] = [_pruned(field.message, item) for item in value]
+            kept[name] = [_value(field, item) for item in value]
         elif field.map and isinstance(value, dict):
-            kept[name] = {key: _pruned(field.message, item) for key, item in value.items()}
+            kept[name] = {key: _value(field, item) for key, item in value.items()}
         else:
-            kept[name] = _pruned(field.message, value)
+            kept[name] = _value(field, value)
     return kept
+
+
+def _value(field: Field, value: Any) -> Any:
+    """One value of a field, or one of its values."""
+    if value is None:
+        return {} if field.message else copy.copy(_EMPTY.get(field.type, ""))
+    return _pruned(field.message, value) if field.message else value
 
 
 def check_types(kind: Kind, obj: Object) -> None:
