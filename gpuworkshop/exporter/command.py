@@ -16,15 +16,17 @@ from pathlib import Path
 import click
 
 from gpuworkshop.errors import ExporterError
+from gpuworkshop.exporter import counters
 from gpuworkshop.exporter.backends.mix import BOOT
 from gpuworkshop.exporter.backends.nvml.backend import NvmlBackend, open_gpus
 from gpuworkshop.exporter.backends.replay import ReplayBackend
+from gpuworkshop.exporter.counters import Counters
 from gpuworkshop.exporter.history import History
-from gpuworkshop.exporter.holders import Rules
-from gpuworkshop.exporter.pods import PodResources, WithPods
-from gpuworkshop.exporter.rendering import Labels, Renderer
+from gpuworkshop.exporter.holders import no_migs
+from gpuworkshop.exporter.pod_options import PodOptions, pod_options
+from gpuworkshop.exporter.rendering import Labels, Renderer, labels
 from gpuworkshop.exporter.sampler import Sampler
-from gpuworkshop.exporter.schema import SCHEMAS
+from gpuworkshop.exporter.schema import SCHEMAS, Schema
 from gpuworkshop.exporter.server import Address, Pages, serve
 
 _MOST_POINTS = 1_000_000
@@ -86,18 +88,21 @@ class _LabelType(click.ParamType[tuple[str, str]]):
     help="The release of dcgm-exporter whose names to use.",
 )
 @click.option(
+    "--collectors",
+    "-f",
+    type=click.Path(path_type=Path),
+    envvar="DCGM_EXPORTER_COLLECTORS",
+    show_envvar=True,
+    metavar="CSV",
+    help="What to export: lines of field, type and help; default the fields of dcgm-exporter's own file.",
+)
+@click.option(
     "--extended", is_flag=True, help="Also SM activity and occupancy, and the fp64, fp32, fp16 pipes."
 )
 @click.option(
     "--hostname", envvar="NODE_NAME", show_envvar=True, help="The node's name; default this machine's."
 )
-@click.option(
-    "--pod-resources-socket",
-    "kubelet",
-    type=click.Path(path_type=Path),
-    metavar="PATH",
-    help="The kubelet's pod-resources socket, which then says which pods hold the GPUs.",
-)
+@pod_options
 @click.option(
     "--backfill",
     nargs=2,
@@ -116,44 +121,47 @@ def exporter(
     listen: Address,
     interval: int,
     schema: str,
+    collectors: Path | None,
     extended: bool,
     hostname: str | None,
-    kubelet: Path | None,
+    pods: PodOptions,
     backfill: tuple[float, float] | None,
     step: float | None,
     target: tuple[tuple[str, str], ...],
 ) -> None:
     """Serve metrics in DCGM's exposition, of this machine's GPUs or of such as replay a real H200's trace."""
     node = hostname or socket.gethostname()
-    renderer = Renderer(SCHEMAS[schema], node, extended=extended)
+    chosen = _counters(SCHEMAS[schema], collectors, extended=extended, none=pods.attribution_only)
+    renderer = Renderer(SCHEMAS[schema], node, chosen)
     if backfill:
-        if kubelet:
-            raise click.UsageError("--pod-resources-socket tells the present only: it has no --backfill")
+        pods.refuse_history()
         if gpus is None:
             raise click.UsageError("only simulated GPUs have a history: --backfill needs --gpus")
         backend = ReplayBackend(gpus, node)
         span = _span(backfill, step or 1.0)
-        _write(History(backend, backend, renderer.metrics, span), schema, node, list(target))
+        _write(History(backend, backend, chosen.metrics, span), renderer.schema, node, list(target))
         return
     if step or target:
         raise click.UsageError("--step and --label belong to --backfill")
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     with ExitStack() as stack:
         source = ReplayBackend(gpus, node) if gpus else stack.enter_context(open_gpus())
-        sampler = stack.enter_context(_sampler(stack, source, kubelet, interval / 1000))
+        migs = source.mig_parent if isinstance(source, NvmlBackend) else no_migs
+        label = partial(labels, schema=renderer.schema, hostname=node)
+        sampled = pods.attach(stack, source, migs, node, label)
+        sampler = stack.enter_context(Sampler(*sampled, interval / 1000))
         what = "simulated GPUs" if gpus else "this machine's GPUs"
         asyncio.run(serve(Pages(sampler, renderer), listen, partial(_announce, what)))
 
 
-def _sampler(
-    stack: ExitStack, backend: ReplayBackend | NvmlBackend, kubelet: Path | None, interval_s: float
-) -> Sampler:
-    """A sampler of the GPUs, with the pods that the kubelet names if there is one."""
-    if kubelet is None:
-        return Sampler(backend, backend, interval_s)
-    rules = Rules(migs=backend.mig_parent) if isinstance(backend, NvmlBackend) else Rules()
-    mapping = stack.enter_context(PodResources(kubelet, rules))
-    return Sampler(WithPods(backend, mapping), mapping, interval_s)
+def _counters(schema: Schema, collectors: Path | None, *, extended: bool, none: bool) -> Counters:
+    if none:
+        return Counters(())
+    if collectors is None:
+        return counters.default(schema, extended=extended)
+    if extended:
+        raise click.UsageError("--extended adds to the default fields: with --collectors name them there")
+    return counters.read(collectors, schema)
 
 
 def _announce(what: str, address: Address) -> None:
@@ -180,9 +188,9 @@ def _span(backfill: tuple[float, float], step: float) -> tuple[float, float, flo
     return start, end, step
 
 
-def _write(history: History, schema: str, node: str, target: Labels) -> None:
+def _write(history: History, schema: Schema, node: str, target: Labels) -> None:
     try:
-        for piece in history.lines(SCHEMAS[schema], node, target):
+        for piece in history.lines(schema, node, target):
             sys.stdout.write(piece)
         sys.stdout.flush()
     except OSError as error:

@@ -28,12 +28,19 @@ class Device:
     driver: str
     instance: Instance | None = None
 
+    @property
+    def identity(self) -> list[tuple[str, str]]:
+        """The labels by which the exporter's own metrics tell it from others."""
+        part = [("GPU_I_ID", str(self.instance.id))] if self.instance else []
+        return [("gpu", str(self.index)), ("UUID", self.uuid), *part]
+
 
 @dataclass(frozen=True)
 class Pod:
     """One container of a pod that holds a GPU; `vgpu` is the slot of a shared GPU, if that is told.
 
-    `uid` is the pod's, where it is known.
+    `uid` is the pod's, where it is known, and `labels` are those of its own that are shown, by names that
+    Prometheus takes.
     """
 
     namespace: str
@@ -41,6 +48,7 @@ class Pod:
     container: str
     vgpu: str = ""
     uid: str = ""
+    labels: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -53,12 +61,16 @@ class Reading:
 
 @dataclass(frozen=True)
 class Family:
-    """One of the exporter's own metric families, each sample a list of labels and a value."""
+    """One of the exporter's own metric families, each sample a list of labels and a value.
+
+    A `momentary` one tells what the devices did at the reading: it is not shown when that is stale.
+    """
 
     name: str
     type: str
     help: str
     samples: Sequence[tuple[Sequence[tuple[str, str]], float]]
+    momentary: bool = False
 
 
 class Backend(Protocol):

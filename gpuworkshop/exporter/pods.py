@@ -1,7 +1,8 @@
 """Which pods hold a GPU, asked of the node's kubelet: its pod-resources API on a unix socket.
 
 A thread of its own asks once a second, so that a slow or hung kubelet delays neither sampling nor scrapes.
-The last good answer counts for a minute. gRPC is imported only when this is used, to keep the exporter small.
+The last good answer counts for a minute. What it takes to ask is imported only when this is used, to keep the
+exporter small.
 """
 
 from __future__ import annotations
@@ -10,17 +11,15 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 from gpuworkshop.errors import ExporterError
-from gpuworkshop.exporter.devices import Backend, Device, Family, Pod, Reading
+from gpuworkshop.exporter.devices import Device, Family, Pod
 from gpuworkshop.exporter.holders import Holders, Rules
 
 if TYPE_CHECKING:
-    import grpc
+    from gpuworkshop.podresources.channel import Channel
 
 log = logging.getLogger(__name__)
 
@@ -29,9 +28,6 @@ INTERVAL_S = 1.0
 DEADLINE_S = 3.0
 KEPT_S = 60.0
 _FIRST_WAIT_S = 2.0
-# gRPC's own limit is 4 MiB, which a node with many pods passes; none would be a way to fill the memory.
-_LARGEST = 64 * 2**20
-
 _MISSING, _UNEXPECTED = "socket_missing", "unexpected"
 # Shown with 0 from the start, so that the first one is seen as an increase. Others are gRPC's status codes.
 _CAUSES = (_MISSING, "unavailable", "deadline_exceeded")
@@ -52,13 +48,12 @@ class PodResources:
         self._errors = dict.fromkeys(_CAUSES, 0)
         self._fault = ""
         self._last: tuple[float, Holders] | None = None
-        self._channel: grpc.Channel | None = None
-        self._list: Any = None  # the call on that channel
+        self._channel: Channel | None = None
         self._asked, self._stopped = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="pod-resources", daemon=True)
 
     def __enter__(self) -> PodResources:
-        _need_grpc()
+        _need_packages()
         self._thread.start()
         # So that the first snapshot has pods already, if the kubelet answers as fast as one does.
         self._asked.wait(_FIRST_WAIT_S)
@@ -101,8 +96,6 @@ class PodResources:
         try:
             self._last = asked, Holders(self._answer(), self._rules)
         except Exception as error:  # noqa: BLE001 - whatever it is, the mapping has to go on
-            # Its next call gets a new channel, which finds a socket that was replaced, and knows no back-off.
-            self._drop()
             if not self._stopped.is_set():
                 self._failed(error)
         else:
@@ -118,12 +111,12 @@ class PodResources:
         self._drop()
 
     def _answer(self) -> Any:
-        from gpuworkshop import podresources
+        from gpuworkshop.podresources.channel import Channel
+        from gpuworkshop.podresources.messages import ListPodResourcesRequest
 
         if self._channel is None:
-            self._channel = _open(self._socket)
-            self._list = podresources.Client(self._channel).list
-        return self._list(podresources.ListPodResourcesRequest(), timeout=DEADLINE_S)
+            self._channel = Channel(self._socket)
+        return self._channel.call("List", ListPodResourcesRequest(), DEADLINE_S)
 
     def _drop(self) -> None:
         channel, self._channel = self._channel, None
@@ -138,50 +131,23 @@ class PodResources:
         self._fault = cause
 
 
-@dataclass(frozen=True)
-class WithPods:
-    """A backend that also says how the pod mapping goes."""
-
-    backend: Backend
-    mapping: PodResources
-
-    def read(self, at: float) -> Sequence[Reading]:
-        """The backend's readings."""
-        return self.backend.read(at)
-
-    def families(self) -> Sequence[Family]:
-        """The backend's families and the mapping's."""
-        return [*self.backend.families(), *self.mapping.families()]
-
-
-def _need_grpc() -> None:
+def _need_packages() -> None:
     try:
-        from gpuworkshop import podresources  # noqa: F401
+        from gpuworkshop.podresources import channel  # noqa: F401
     except ImportError as error:
         raise ExporterError(
             f"the kubelet cannot be asked without the package {error.name}",
             step="starting the exporter",
-            todo="pip install grpcio protobuf, or leave out --pod-resources-socket",
+            todo="pip install h2 protobuf, or leave out --pod-resources-socket",
         ) from error
-
-
-def _open(socket: Path) -> grpc.Channel:
-    import grpc
-
-    options = [
-        ("grpc.max_receive_message_length", _LARGEST),
-        # Else a new channel goes on with the connection of the one that was dropped.
-        ("grpc.use_local_subchannel_pool", 1),
-    ]
-    return grpc.insecure_channel(f"unix:{quote(str(socket.absolute()))}", options)
 
 
 def _cause(error: Exception, socket: Path) -> tuple[str, str]:
     """A failure's name among the errors, and what was seen."""
-    import grpc
+    from gpuworkshop.podresources.channel import CallError
 
-    if not isinstance(error, grpc.Call):
+    if not isinstance(error, CallError):
         return _UNEXPECTED, f"{type(error).__name__}: {error}"
     if not socket.exists():
         return _MISSING, f"there is no {socket}"
-    return error.code().name.lower(), str(error.details())
+    return error.code, error.details

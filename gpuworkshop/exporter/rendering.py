@@ -8,7 +8,10 @@ since devices and pods hardly ever change.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
+from gpuworkshop.exporter import pod_labels
+from gpuworkshop.exporter.counters import Counters, default
 from gpuworkshop.exporter.devices import Device, Family, Pod
 from gpuworkshop.exporter.fields import Field
 from gpuworkshop.exporter.sampler import Held, Snapshot
@@ -17,6 +20,7 @@ from gpuworkshop.exporter.schema import Metric, Schema
 Labels = list[tuple[str, str]]
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+UNAVAILABLE = "gpuworkshop_field_unavailable"
 _MOST_KEPT = 4096
 
 
@@ -31,11 +35,14 @@ def labels(device: Device, pod: Pod | None, schema: Schema, hostname: str) -> La
     ]
     if device.instance:
         found += [("GPU_I_PROFILE", device.instance.profile), ("GPU_I_ID", str(device.instance.id))]
-    found += [(schema.hostname_label, hostname), (schema.driver_label, device.driver)]
+    found.append((schema.hostname_label, hostname))
+    ours = [(schema.driver_label, device.driver)] if schema.driver_label else []
+    attributes: Labels = []
     if pod:
-        found += [("container", pod.container), ("namespace", pod.namespace), ("pod", pod.pod)]
-        found += [(name, value) for name, value in (("pod_uid", pod.uid), ("vgpu", pod.vgpu)) if value]
-    return found
+        attributes = [("container", pod.container), ("namespace", pod.namespace), ("pod", pod.pod)]
+        attributes += [(name, value) for name, value in (("pod_uid", pod.uid), ("vgpu", pod.vgpu)) if value]
+        ours += pod_labels.free(pod.labels, (name for name, _ in (*found, *ours, *attributes)))
+    return [*found, *sorted(ours), *attributes]
 
 
 def block(pairs: Sequence[tuple[str, str]]) -> str:
@@ -52,16 +59,20 @@ def _escaped(value: str) -> str:
 class Renderer:
     """Renders snapshots in one schema, for one node."""
 
-    def __init__(self, schema: Schema, hostname: str, *, extended: bool = False) -> None:
-        self._schema = schema
+    def __init__(self, schema: Schema, hostname: str, counters: Counters | None = None) -> None:
+        counters = counters or default(schema)
+        self.schema = schema if counters.driver_label else replace(schema, driver_label="")
         self._hostname = hostname
-        self.metrics = schema.metrics + (schema.extended if extended else ())
+        self._counters = counters
+        self._fields = {str(metric.field) for metric in counters.metrics}
         self._blocks: dict[tuple[Device, Pod | None], str] = {}
 
     def render(self, snapshot: Snapshot, *, stale: bool = False) -> bytes:
         """The body of a scrape. A stale snapshot's values are left out: they are no longer known."""
         parts = [] if stale else list(self._dcgm(snapshot.devices))
-        parts += [_family(family) for family in (*snapshot.families, *self._own(snapshot))]
+        told = [family for family in snapshot.families if not (stale and family.momentary)]
+        told = [family for family in told if family.name != UNAVAILABLE] + [self._unavailable(told)]
+        parts += [_family(family) for family in (*told, *self._own(snapshot)) if family.samples]
         return "".join(parts).encode()
 
     def _dcgm(self, devices: Sequence[Held]) -> Iterator[str]:
@@ -69,7 +80,7 @@ class Renderer:
             (held.reading.values, [self._block(held.reading.device, pod) for pod in held.pods or (None,)])
             for held in devices
         ]
-        for metric in self.metrics:
+        for metric in self._counters.metrics:
             if series := list(_series(metric, rows)):
                 yield f"# HELP {metric.name} {metric.help}\n# TYPE {metric.name} {metric.type}\n"
                 yield from series
@@ -79,14 +90,21 @@ class Renderer:
         if known is None:
             if len(self._blocks) >= _MOST_KEPT:
                 self._blocks.clear()
-            known = block(labels(device, pod, self._schema, self._hostname))
+            known = block(labels(device, pod, self.schema, self._hostname))
             self._blocks[device, pod] = known
         return known
+
+    def _unavailable(self, families: Sequence[Family]) -> Family:
+        """What was asked for and is not there, as the backends and the counters file have it."""
+        found = [sample for each in families if each.name == UNAVAILABLE for sample in each.samples]
+        asked = [sample for sample in found if dict(sample[0])["field"] in self._fields]
+        left_out = [([("field", name), ("reason", why)], 1.0) for name, why in self._counters.skipped]
+        return Family(UNAVAILABLE, "gauge", "1 for a field without a value now.", [*asked, *left_out])
 
     def _own(self, snapshot: Snapshot) -> list[Family]:
         return [
             Family("gpuworkshop_exporter_info", "gauge", "The schema that this exporter speaks.",
-                   [([("schema", self._schema.release)], 1.0)]),
+                   [([("schema", self.schema.release)], 1.0)]),
             Family("gpuworkshop_sample_timestamp_seconds", "gauge", "When the GPUs were last read.",
                    [((), snapshot.at)]),
             Family("gpuworkshop_sample_duration_seconds", "gauge", "How long reading them took.",

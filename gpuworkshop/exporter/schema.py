@@ -8,6 +8,7 @@ own default counters file, in its order. `DCGM_FI_DRIVER_VERSION` is a label the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -16,6 +17,10 @@ from gpuworkshop.exporter.fields import Field
 
 def _integer(value: float) -> str:
     return str(round(value))
+
+
+def _floor(value: float) -> str:
+    return str(math.floor(value))
 
 
 def _double(value: float) -> str:
@@ -33,7 +38,7 @@ _UNITS: dict[str, tuple[float, Callable[[float], str]]] = {
     "J": (1, _double),
     "%": (100, _integer),
     "ratio": (1, _double),
-    "MiB": (2**-20, _integer),
+    "MiB": (2**-20, _floor),
     "bytes": (1, _integer),
     "MB/s": (1e-6, _integer),
     "B/s": (1, _integer),
@@ -58,7 +63,10 @@ class Metric:
 
 @dataclass(frozen=True)
 class Schema:
-    """What one release of dcgm-exporter writes; its default file leaves the `extended` metrics out."""
+    """What one release of dcgm-exporter writes; its default file leaves the `extended` metrics out.
+
+    Without a `driver_label` the driver's version is no label.
+    """
 
     release: str
     hostname_label: str

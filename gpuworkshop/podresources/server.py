@@ -1,4 +1,4 @@
-"""The pod-resources API as a service of gRPC, for the simulated kubelet. It needs grpcio; the client does not."""
+"""The pod-resources API as a service of gRPC, for the simulated kubelet; the client needs no grpcio."""
 
 from __future__ import annotations
 

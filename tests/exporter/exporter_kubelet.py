@@ -11,23 +11,24 @@ from typing import Any
 
 import grpc
 
-from gpuworkshop import podresources
+from gpuworkshop.podresources import messages
+from gpuworkshop.podresources.server import handler
 
 GPU_RESOURCE = "nvidia.com/gpu"
 
 
 def holding(*device_ids: str, resource: str = GPU_RESOURCE, pod: str = "gpu-pod", **names: str) -> Any:
     """A pod whose one container holds these devices."""
-    devices = podresources.ContainerDevices(resource_name=resource, device_ids=device_ids)
-    container = podresources.ContainerResources(name=names.get("container", "default"), devices=[devices])
-    return podresources.PodResources(
+    devices = messages.ContainerDevices(resource_name=resource, device_ids=device_ids)
+    container = messages.ContainerResources(name=names.get("container", "default"), devices=[devices])
+    return messages.PodResources(
         name=pod, namespace=names.get("namespace", "default"), containers=[container]
     )
 
 
 def answer(*pods: Any) -> Any:
     """What the kubelet answers."""
-    return podresources.ListPodResourcesResponse(pod_resources=pods)
+    return messages.ListPodResourcesResponse(pod_resources=pods)
 
 
 class FakeKubelet:
@@ -55,7 +56,7 @@ class FakeKubelet:
         """Serve on the socket, which is there as long as the kubelet is."""
         server = grpc.server(ThreadPoolExecutor(4))
         lister: Any = self
-        server.add_generic_rpc_handlers((podresources.handler(lister),))
+        server.add_generic_rpc_handlers((handler(lister),))
         server.add_insecure_port(f"unix:{socket}")
         server.start()
         try:

@@ -10,6 +10,7 @@ from exporter_process import write_gpus
 from prometheus_client.parser import text_string_to_metric_families
 
 from gpuworkshop.exporter.backends.replay import ReplayBackend
+from gpuworkshop.exporter.counters import default
 from gpuworkshop.exporter.devices import Device, Instance, Pod, Reading
 from gpuworkshop.exporter.fields import Field
 from gpuworkshop.exporter.rendering import Renderer
@@ -23,7 +24,11 @@ LINE = re.compile(r"(\w+)\{(.*)\} (\S+)")
 
 def render(*devices: Held, schema: str = "4.8.4", stale: bool = False, extended: bool = False) -> str:
     snapshot = Snapshot(1.5, 0.0, 0.25, devices, [])
-    return Renderer(SCHEMAS[schema], "node-1", extended=extended).render(snapshot, stale=stale).decode()
+    return (
+        Renderer(SCHEMAS[schema], "node-1", default(SCHEMAS[schema], extended=extended))
+        .render(snapshot, stale=stale)
+        .decode()
+    )
 
 
 def lines(text: str) -> list[str]:
@@ -43,7 +48,11 @@ def simulated(tmp_path: Path) -> Snapshot:
 
 def families(snapshot: Snapshot, schema: str, *, extended: bool = False) -> dict[str, tuple[str, float]]:
     """Name → type and value, of the names that a person would type."""
-    text = Renderer(SCHEMAS[schema], "node-1", extended=extended).render(snapshot).decode()
+    text = (
+        Renderer(SCHEMAS[schema], "node-1", default(SCHEMAS[schema], extended=extended))
+        .render(snapshot)
+        .decode()
+    )
     types = dict(re.findall(r"# TYPE (DCGM_\w+) (\w+)", text))
     return {name: (types[name], float(value)) for name, _, value in map(match, lines(text))}
 

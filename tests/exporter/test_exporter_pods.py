@@ -13,9 +13,9 @@ import pytest
 from exporter_kubelet import FakeKubelet, answer, holding
 
 from gpuworkshop.exporter import pods as module
-from gpuworkshop.exporter.devices import Device, Family, Pod, Reading
+from gpuworkshop.exporter.devices import Device, Family, Pod
 from gpuworkshop.exporter.holders import Rules
-from gpuworkshop.exporter.pods import KEPT_S, PodResources, WithPods
+from gpuworkshop.exporter.pods import KEPT_S, PodResources
 
 DEVICE = Device(0, "GPU-1", "NVIDIA H200", "00000000:01:00.0", "580")
 BURN = Pod("default", "burn", "default")
@@ -244,17 +244,3 @@ def test_leaving_ends_a_call_that_hangs(
             assert mapping.pods(DEVICE) == ()
         assert not [thread for thread in threading.enumerate() if thread.name == "pod-resources"]
     assert not caplog.records  # leaving is no fault of the kubelet's
-
-
-def test_backend_tells_the_mappings_families_too(asked: Asked) -> None:
-    class Backend:
-        def read(self, at: float) -> list[Reading]:
-            return [Reading(DEVICE, {})]
-
-        def families(self) -> list[Family]:
-            return [Family("mine", "gauge", "Mine.", [((), 1.0)])]
-
-    both = WithPods(Backend(), asked.mapping)
-    assert both.read(0.0) == [Reading(DEVICE, {})]
-    names = [family.name for family in both.families()]
-    assert names == ["mine", "gpuworkshop_pod_mapping_up", "gpuworkshop_pod_mapping_errors_total"]

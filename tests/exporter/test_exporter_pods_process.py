@@ -87,12 +87,12 @@ def test_a_kubelet_that_hangs_holds_up_nothing(gpus: Path, tmp_path: Path) -> No
         exporter.until(lambda: bool(exporter.value("gpuworkshop_pod_mapping_errors_total", **cause)))
 
 
-def test_without_the_option_nothing_is_said_of_a_kubelet_and_no_grpc_is_loaded(gpus: Path) -> None:
+def test_without_the_option_nothing_is_said_of_a_kubelet_and_no_protobuf_is_loaded(gpus: Path) -> None:
     with serving(gpus) as exporter:
         assert not [each for each in exporter.samples() if "pod_mapping" in each.name]
         maps = Path(f"/proc/{exporter.process.pid}/maps")
         if maps.exists():
-            assert "grpc" not in maps.read_text(encoding="utf-8")
+            assert "google/_upb" not in maps.read_text(encoding="utf-8")
 
 
 def test_history_has_no_kubelet(gpus: Path) -> None:
@@ -102,15 +102,15 @@ def test_history_has_no_kubelet(gpus: Path) -> None:
     assert "it has no --backfill" in ended.stderr
 
 
-def test_missing_grpc_is_told_with_what_to_do(gpus: Path) -> None:
+def test_missing_package_is_told_with_what_to_do(gpus: Path) -> None:
     arguments = ["gpuworkshop", *COMMAND[3:], "--gpus", str(gpus), "--pod-resources-socket", "/nowhere"]
     script = (
-        "import sys\nsys.modules['grpc'] = None\nfrom gpuworkshop.cli import main\n"
+        "import sys\nsys.modules['h2'] = None\nfrom gpuworkshop.cli import main\n"
         f"sys.argv = {arguments!r}\nmain()\n"
     )
     ended = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
     )
     assert ended.returncode == 1
-    assert "without the package grpc" in ended.stderr
-    assert "pip install grpcio protobuf" in ended.stderr
+    assert "without the package h2" in ended.stderr
+    assert "pip install h2 protobuf" in ended.stderr

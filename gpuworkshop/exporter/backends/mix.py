@@ -104,6 +104,24 @@ class Mix:
         row[_USED], row[_FREE] = self._used, self._free
         return row
 
+    def memories(self) -> list[float]:
+        """What the process of each load holds of the memory, in bytes; 0 of a load that never came there."""
+        return [part.memory_bytes for part in self._parts]
+
+    def busy(self, at: float, field: Field) -> list[float]:
+        """Each load's part of the device's figure of that activity at Unix time `at`; they add up to it.
+
+        Loads that are at work at once have the device in proportion to what each would do alone.
+        """
+        located = [part.locate(at) for part in self._parts]
+        working = any(phase.at_work for phase, _ in located)
+        alone = [
+            phase.clip.at(elapsed)[COLUMN[field]] if phase.at_work or not working else 0.0
+            for phase, elapsed in located
+        ]
+        whole = self.at(at)[COLUMN[field]]
+        return [each * whole / sum(alone) if each else 0.0 for each in alone]
+
     def joules(self, at: float) -> float:
         """The energy used from `BOOT` to Unix time `at`."""
         return self._since_zero(at) - self._before_boot

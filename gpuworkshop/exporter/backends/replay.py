@@ -10,14 +10,15 @@ changes, so each change moves it by an offset that this process remembers.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gpuworkshop.errors import GpuFileError
 from gpuworkshop.exporter.backends.simulated import SimulatedGpu
 from gpuworkshop.exporter.devices import Device, Family, Pod, Reading
-from gpuworkshop.exporter.fields import Field
+from gpuworkshop.exporter.fields import NOT_ON_MIG, Field
 from gpuworkshop.exporter.gpus import GpuFile, GpuSpec
+from gpuworkshop.exporter.processes import Usage
 
 log = logging.getLogger(__name__)
 
@@ -34,25 +35,40 @@ class ReplayBackend:
         self._offsets: dict[str, float] = {}
         self._last: dict[str, float] = {}
         self._fault = ""
+        self._span: tuple[float, float] | None = None
+        self._readings: Sequence[Reading] = ()
         self._take(self._file.read(), at=None)
 
     def read(self, at: float) -> list[Reading]:
         """Readings of every GPU at Unix time `at`; looks first whether the file has changed."""
         if self._file.changed():
             self._reload(at)
+        self._span = (self._span[1] if self._span else at, at)
         readings = []
         for gpu in self._gpus.values():
             joules = self._joules(gpu, at)
             readings += [Reading(r.device, {**r.values, Field.ENERGY: joules}) for r in gpu.read(at)]
+        self._readings = readings
         return readings
+
+    def processes(self) -> list[Usage]:
+        """The simulated processes at the last reading, and what they did since the one before it."""
+        span = self._span
+        return [usage for gpu in self._gpus.values() for usage in gpu.processes(span)] if span else []
 
     def pods(self, device: Device) -> Sequence[Pod]:
         """The pods that the file gives this device to."""
         return self._gpus[device.uuid].pods.get(device, ())
 
     def families(self) -> list[Family]:
-        """Which GPUs are simulated, and whether the file could be read."""
+        """Which GPUs are simulated, what they do not tell, and whether the file could be read."""
         return [
+            Family(
+                "gpuworkshop_field_unavailable",
+                "gauge",
+                "1 for a field without a value now.",
+                [sample for reading in self._readings for sample in _absent(reading)],
+            ),
             Family(
                 "gpuworkshop_simulated_info",
                 "gauge",
@@ -100,6 +116,14 @@ class ReplayBackend:
         joules = gpu.joules(at) + self._offsets.get(gpu.uuid, 0.0)
         self._last[gpu.uuid] = max(joules, self._last.get(gpu.uuid, joules))
         return self._last[gpu.uuid]
+
+
+def _absent(reading: Reading) -> Iterator[tuple[Sequence[tuple[str, str]], float]]:
+    for field in Field:
+        if field not in reading.values:
+            on_mig = reading.device.instance and field in NOT_ON_MIG
+            reason = "not_on_mig" if on_mig else "not_in_the_trace"
+            yield [("field", str(field)), *reading.device.identity, ("reason", reason)], 1.0
 
 
 def _labels(gpu: SimulatedGpu) -> list[tuple[str, str]]:

@@ -10,11 +10,13 @@ from collections.abc import Mapping, Sequence
 
 from gpuworkshop.exporter import models
 from gpuworkshop.exporter import trace as traces
+from gpuworkshop.exporter.backends import simulated_processes
 from gpuworkshop.exporter.backends.clips import library
 from gpuworkshop.exporter.backends.mix import Mix
 from gpuworkshop.exporter.devices import Device, Instance, Pod, Reading
 from gpuworkshop.exporter.fields import NOT_ON_MIG, Field
 from gpuworkshop.exporter.gpus import GpuSpec, InstanceSpec
+from gpuworkshop.exporter.processes import Usage
 from gpuworkshop.exporter.trace import FIELDS
 
 # What a simulated GPU never has.
@@ -77,6 +79,14 @@ class SimulatedGpu:
         return [
             Reading(self._instance_device(instance), self._instance(instance, mix, row, whole))
             for instance, mix, row in zip(self.spec.instances, self._mixes, rows, strict=True)
+        ]
+
+    def processes(self, span: tuple[float, float]) -> list[Usage]:
+        """Its processes, and what they did from one Unix time to another; of each instance, if it is cut."""
+        factor = self._factors.get(Field.FB_USED, 1.0)
+        return [
+            simulated_processes.usage(device, mix, pods, factor, span)
+            for (device, pods), mix in zip(self.pods.items(), self._mixes, strict=True)
         ]
 
     def _holders(self) -> dict[Device, tuple[Pod, ...]]:

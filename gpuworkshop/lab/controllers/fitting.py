@@ -28,8 +28,6 @@ from gpuworkshop.lab.controllers.topology_spread import UNEVEN, Spreading
 NO_NODES = "no nodes available to schedule pods"
 NO_VICTIMS = "No preemption victims found for incoming pod"
 NO_HELP = "Preemption is not helpful for scheduling"
-
-
 # What the scheduler's part for devices says of a pod that has no claims to any.
 NO_CLAIMS = "no new claims to deallocate"
 

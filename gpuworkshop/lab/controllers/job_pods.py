@@ -111,7 +111,7 @@ def ended_at(pod: Object, now: float) -> float:
 
 
 def parsed(text: str, among: range) -> set[int]:
-    """The indexes in a text such as "0-2,5", of those `among` which they are; what is no index is left out."""
+    """The indexes in a text such as "0-2,5" that are `among` those; what is none is left out."""
     found: set[int] = set()
     for part in text.split(","):
         if run := _RUN.fullmatch(part):

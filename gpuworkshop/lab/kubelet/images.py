@@ -56,6 +56,9 @@ async def exporter(at: Situation) -> Launch:
     interval = _option(at.args, "-c", "--collect-interval") or at.env.get("DCGM_EXPORTER_INTERVAL") or "1000"
     command = [sys.executable, "-P", "-m", "gpuworkshop", "exporter", "--gpus", str(at.gpu_file)]
     command += ["--hostname", at.node, "--listen", f"{at.address}:{listen.rpartition(':')[2]}"]
+    counters = _option(at.args, "-f", "--collectors") or at.env.get("DCGM_EXPORTER_COLLECTORS")
+    if counters and Path(counters).is_file():  # the image's own files are not here
+        command += ["--collectors", counters]
     return Launch([*command, "--interval", interval, "--pod-resources-socket", str(at.pod_resources)])
 
 

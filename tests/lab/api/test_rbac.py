@@ -199,6 +199,9 @@ def test_what_everybody_may(lab: AccessLab) -> None:
     assert not lab.may(ANN, "create", "subjectaccessreviews", group="authorization.k8s.io")
 
 
+LISTED_WITH_ALL = (("persistentvolumeclaims", ""), ("replicationcontrollers", ""), ("cronjobs", "batch"))
+
+
 def test_edit_contains_view_and_admin_contains_edit(lab: AccessLab) -> None:
     for role in ("view", "edit", "admin"):
         lab.bind(role, user_subject(role), "team-a")
@@ -213,6 +216,9 @@ def test_edit_contains_view_and_admin_contains_edit(lab: AccessLab) -> None:
         assert lab.may(user, "create", "pods/exec", "team-a", "x") is writes
         assert lab.may(user, "create", "pods/eviction", "team-a", "x") is writes
         assert lab.may(user, "get", "secrets", "team-a", "x") is writes
+        for resource, group in LISTED_WITH_ALL:
+            assert lab.may(user, "list", resource, "team-a", group=group) is reads
+            assert lab.may(user, "create", resource, "team-a", group=group) is writes
         assert lab.may(user, "create", "rolebindings", "team-a", group=RBAC) is binds
         assert not lab.may(user, "update", "resourcequotas", "team-a", "x")
         assert not lab.may(user, "list", "nodes")

@@ -1,4 +1,4 @@
-"""Wrong bodies of every kind, in every form of a write: the server refuses or takes them, and never fails."""
+"""Wrong bodies of every kind, in every form of a write: neither the server nor a controller fails."""
 
 from __future__ import annotations
 
@@ -16,9 +16,15 @@ from hypothesis import strategies as st
 from own_api_server import new_registry, serving
 from wrong_bodies import ODD, Body, sound, wrong_bodies
 
-from gpuworkshop.lab.api.kinds import BUILT_IN, POD, SERVICE_ACCOUNT, Kind
+from gpuworkshop.lab.api.account_tokens import Tokens
+from gpuworkshop.lab.api.kinds import BUILT_IN, NODE, POD, SERVICE_ACCOUNT, Kind
+from gpuworkshop.lab.api.listening import ObjectChange
 from gpuworkshop.lab.api.objects import Object
+from gpuworkshop.lab.api.problems import ApiError
 from gpuworkshop.lab.api.registry import Registry
+from gpuworkshop.lab.controllers import all_controllers
+from gpuworkshop.lab.controllers.loop import Controller
+from gpuworkshop.lab.nodes.controllers import node_controllers
 
 FEW, MANY = 25, 200
 BOUNDED = settings(
@@ -50,6 +56,7 @@ class Target:
     registry: Registry
     session: aiohttp.ClientSession
     beginning: dict[tuple[str, str, str], Object]
+    controllers: list[Controller]
 
     def ask(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
         """A request; the code and the JSON of the answer."""
@@ -67,6 +74,21 @@ class Target:
             assert unmergeable or (code < 500 and found["reason"]), (method, path, found)
         return code, found
 
+    def control(self) -> None:
+        """Have every controller look at what is new, more than once, as each sees what others have done."""
+        for controller in 2 * self.controllers:
+            for change in self._new():
+                if controller.watches_all or change.kind in controller.watches:
+                    for key in list(controller.keys(self.registry, change)):
+                        with contextlib.suppress(ApiError):
+                            controller.reconcile(self.registry, key)
+
+    def _new(self) -> list[ObjectChange]:
+        known = {id(obj) for obj in self.beginning.values()}
+        found = [obj for _, obj in self.registry.store.everything() if id(obj) not in known]
+        kinds = [(self.registry.kinds.of(obj["apiVersion"], obj["kind"]), obj) for obj in found]
+        return [ObjectChange("ADDED", kind, obj, None) for kind, obj in kinds if kind is not None]
+
     def restore(self) -> None:
         """Have the cluster's objects be those of the beginning."""
         store = self.registry.store
@@ -83,15 +105,19 @@ class Target:
 def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     registry = new_registry()
     registry.create(SERVICE_ACCOUNT, {"metadata": {"name": "default", "namespace": "default"}})
+    has = {"cpu": "8", "memory": "8Gi", "pods": "10"}
+    registry.create(NODE, {"metadata": {"name": "n1"}, "status": {"allocatable": has}})
     with asyncio.Runner() as runner:
-        stack = contextlib.AsyncExitStack()
-        server = runner.run(stack.enter_async_context(serving(tmp_path_factory.mktemp("pki"), registry)))
+        stack, folder = contextlib.AsyncExitStack(), tmp_path_factory.mktemp("pki")
+        server = runner.run(stack.enter_async_context(serving(folder, registry)))
+        tokens = Tokens(registry, folder, "https://tests")
+        controllers = [*all_controllers(tokens, "PEM"), *node_controllers()]
         everything = list(registry.store.everything())
         beginning = {
             (resource, obj["metadata"].get("namespace", ""), obj["metadata"]["name"]): obj
             for resource, obj in everything
         }
-        yield Target(runner, registry, server.session, beginning)
+        yield Target(runner, registry, server.session, beginning, controllers)
         runner.run(stack.aclose())
 
 
@@ -135,8 +161,9 @@ def test_no_body_makes_the_server_fail(target: Target, kind: Kind, examples: int
         note(f"{how} {body}")
         try:
             codes.add(code := write(target, kind, how, body))
-            if 200 <= code < 300 and kind.stored:  # what it has taken it can also show
+            if 200 <= code < 300 and kind.stored:  # what it has taken it can also show, and act on
                 target.ask("GET", collection(kind), **TABLE)
+                target.control()
         finally:
             target.restore()
 

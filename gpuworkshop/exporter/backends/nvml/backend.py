@@ -16,6 +16,7 @@ from gpuworkshop.exporter.backends.nvml.events import XidLog, XidWatch
 from gpuworkshop.exporter.backends.nvml.library import Nvml, NvmlError, load, no_gpu, unusable
 from gpuworkshop.exporter.devices import Device, Family, Pod, Reading
 from gpuworkshop.exporter.fields import Field
+from gpuworkshop.exporter.processes import Usage
 
 log = logging.getLogger(__name__)
 
@@ -74,6 +75,10 @@ class NvmlBackend:
         if not self._faults:
             self._wait_s = _FIRST_WAIT_S
         return readings
+
+    def processes(self) -> list[Usage]:
+        """The processes of every GPU and MIG instance that could be read."""
+        return [usage for gpu in self._gpus for usage in gpu.processes()]
 
     def pods(self, _: Device) -> Sequence[Pod]:
         """None: who holds a GPU is for the kubelet to say."""
@@ -169,11 +174,11 @@ class NvmlBackend:
 
     def _up(self) -> list[tuple[Labels, float]]:
         found = {gpu.device: 1.0 for gpu in self._gpus} | dict.fromkeys(self._faults, 0.0)
-        return [(_labels(device), up) for device, up in found.items()]
+        return [(device.identity, up) for device, up in found.items()]
 
     def _unavailable(self) -> list[Labels]:
         return [
-            [("field", str(field)), *_labels(absent.device), ("reason", reason)]
+            [("field", str(field)), *absent.device.identity, ("reason", reason)]
             for absent in self._absent
             for field, reason in absent.reasons.items()
         ]
@@ -182,7 +187,7 @@ class NvmlBackend:
         counts: list[tuple[Labels, float]] = []
         times: list[tuple[Labels, float]] = []
         for uuid, xid, count, seen in self._xids.totals():
-            labels = [*_labels(self._known[uuid]), ("xid", str(xid))]
+            labels = [*self._known[uuid].identity, ("xid", str(xid))]
             counts.append((labels, float(count)))
             times.append((labels, seen))
         return [
@@ -194,8 +199,3 @@ class NvmlBackend:
 def open_gpus() -> NvmlBackend:
     """The GPUs of this machine. Raises ExporterError, which says what to do, if there are none to read."""
     return NvmlBackend(load())
-
-
-def _labels(device: Device) -> Labels:
-    part = [("GPU_I_ID", str(device.instance.id))] if device.instance else []
-    return [("gpu", str(device.index)), ("UUID", device.uuid), *part]

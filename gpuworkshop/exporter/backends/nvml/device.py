@@ -15,9 +15,11 @@ from typing import Any
 from gpuworkshop.exporter.backends.nvml.events import XidLog, XidWatch
 from gpuworkshop.exporter.backends.nvml.gpm import Gpm
 from gpuworkshop.exporter.backends.nvml.library import NEVER, Nvml, NvmlError
+from gpuworkshop.exporter.backends.nvml.processes import GpuProcesses
 from gpuworkshop.exporter.backends.nvml.readings import BOARD, ENGINES, MEMORY, Asked, Numbered, Source
 from gpuworkshop.exporter.devices import Device, Instance, Reading
 from gpuworkshop.exporter.fields import NOT_ON_MIG, Field
+from gpuworkshop.exporter.processes import Usage
 
 ON_MIG = "not_on_mig"
 
@@ -59,6 +61,7 @@ class Gpu:
         self._board: list[Source] = [Numbered(nvml, self.handle)]
         self._board += [Asked(nvml, self.handle, call) for call in BOARD]
         self._parts = self._instances(found) if found else [(self.device, self._whole())]
+        self._users = self._processes(found)
 
     def changed(self) -> bool:
         """Whether its MIG devices are others than they were."""
@@ -82,6 +85,10 @@ class Gpu:
             absent.append(Absent(device, reasons))
         return readings, absent
 
+    def processes(self) -> list[Usage]:
+        """The processes of the GPU, or of each instance."""
+        return [users.read() for users in self._users]
+
     def close(self) -> None:
         """Free what its sources hold."""
         for source in (*self._board, *(source for _, sources in self._parts for source in sources)):
@@ -99,6 +106,17 @@ class Gpu:
                 gpm = Gpm(self._nvml, self.handle, mig.instance.id)
                 parts[mig.instance] = [Asked(self._nvml, handle, MEMORY), gpm]
         return [(replace(self.device, instance=instance), sources) for instance, sources in parts.items()]
+
+    def _processes(self, found: Sequence[tuple[MigDevice, Any]]) -> list[GpuProcesses]:
+        if not found:
+            return [GpuProcesses(self._nvml, self.device, [self.handle])]
+        handles: dict[Instance, list[Any]] = {}
+        for mig, handle in found:
+            handles.setdefault(mig.instance, []).append(handle)
+        return [
+            GpuProcesses(self._nvml, replace(self.device, instance=instance), each)
+            for instance, each in handles.items()
+        ]
 
 
 def _told(sources: Sequence[Source]) -> dict[Field, float | str]:

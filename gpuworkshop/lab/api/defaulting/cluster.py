@@ -1,4 +1,4 @@
-"""Namespaces, Nodes, Secrets, Events, quotas, limits, budgets, priorities, and definitions of custom resources."""
+"""Namespaces, Nodes, Secrets, Events, quotas, limits, budgets, priorities, and custom definitions."""
 
 from __future__ import annotations
 
