@@ -16,6 +16,7 @@ from gpuworkshop.errors import WorkshopError
 VERBS: dict[str, tuple[str, str]] = {
     "exporter": ("gpuworkshop.exporter.command", "serve GPU metrics in DCGM's exposition"),
     "tools": ("gpuworkshop.processes.command", "find or fetch kubectl, helm, aws, prometheus"),
+    "explain": ("gpuworkshop.cwagent.command", "what becomes of each series on its way to CloudWatch"),
     "up": ("gpuworkshop.workshop.command", "bring up the lab and JupyterLab"),
     "down": ("gpuworkshop.workshop.command", "end everything that the workshop started"),
     "status": ("gpuworkshop.workshop.command", "what runs, and whether it is healthy"),

@@ -13,7 +13,9 @@ WorkshopError
 │   └── DiskFull
 ├── ExporterError
 │   ├── GpuFileError          the YAML list of GPUs is wrong; says where
-│   └── TraceError            a recorded trace cannot be read
+│   ├── TraceError            a recorded trace cannot be read
+│   ├── CountersError         a counters file is wrong; has the line
+│   └── WebConfigError        the file about TLS and passwords is wrong
 ├── MetricsError
 │   ├── ExpositionError       a metrics body that is no exposition text; has the line
 │   ├── PrometheusError       the server said no; keeps status and answer
@@ -24,6 +26,10 @@ WorkshopError
 │   ├── UnknownQuantity       no such name in the catalogue; has near names
 │   └── NoWave                no on-off pattern in a series
 ├── LiveError                a live plot cannot be made as asked
+├── CwAgentError              the CloudWatch agent's configuration, or its pipeline
+│   ├── RelabelError          a relabel rule that Prometheus refuses, in its own words
+│   ├── ScrapeConfigError     a Prometheus configuration that cannot be read; says where
+│   └── AgentConfigError      the agent's JSON cannot be read; has the line
 ├── DeployError
 │   ├── KubectlError          kubectl said no; its own words
 │   ├── HelmError             the same of helm
@@ -118,6 +124,14 @@ class TraceError(ExporterError):
     """A recorded trace cannot be read."""
 
 
+class CountersError(ExporterError):
+    """A counters file, which says what to export, is wrong; the message names the line."""
+
+
+class WebConfigError(ExporterError):
+    """The file that says how to serve, with TLS and passwords, is wrong."""
+
+
 class MetricsError(WorkshopError):
     """Metrics cannot be read or understood."""
 
@@ -172,6 +186,37 @@ class NoWave(MetricsError):
 
 class LiveError(WorkshopError):
     """A live plot cannot be made as it was asked for."""
+
+
+class CwAgentError(WorkshopError):
+    """The CloudWatch agent's configuration makes no sense, or its pipeline cannot go on."""
+
+
+class RelabelError(CwAgentError):
+    """A relabel rule that Prometheus refuses; `seen` has Prometheus's own words.
+
+    `path` is where the rule stands in its job, such as `("relabel_configs", 2)`, () if that is not known.
+    """
+
+    def __init__(self, seen: str, *, path: tuple[str | int, ...] = (), **about: Any) -> None:
+        super().__init__(seen, **about)
+        self.path = path
+
+
+class ScrapeConfigError(CwAgentError):
+    """A Prometheus configuration that cannot be read. `line` counts from 1, 0 if it is not known."""
+
+    def __init__(self, seen: str, *, line: int = 0, **about: Any) -> None:
+        super().__init__(seen, **about)
+        self.line = line
+
+
+class AgentConfigError(CwAgentError):
+    """The agent's JSON configuration cannot be read. `line` counts from 1, 0 if it is not known."""
+
+    def __init__(self, seen: str, *, line: int = 0, **about: Any) -> None:
+        super().__init__(seen, **about)
+        self.line = line
 
 
 class DeployError(WorkshopError):

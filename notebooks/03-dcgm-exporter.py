@@ -123,6 +123,7 @@ data:
     DCGM_FI_PROF_SM_ACTIVE, gauge, Share of the cycles in which an SM had at least one warp.
     DCGM_FI_PROF_SM_OCCUPANCY, gauge, Share of the warps that the SMs could hold.
     DCGM_FI_PROF_PIPE_TENSOR_ACTIVE, gauge, Share of the cycles in which the tensor pipe was active.
+    DCGM_FI_DEV_ECC_DBE_VOL_TOTAL, counter, Memory errors that could not be corrected.
 """
 ws.kubectl("apply --server-side --force-conflicts -f -", stdin=COUNTERS)
 ws.kubectl("rollout restart daemonset/nvidia-dcgm-exporter -n gpu-operator")
@@ -132,8 +133,8 @@ ws.kubectl("rollout status daemonset/nvidia-dcgm-exporter -n gpu-operator --time
 ws.kubectl(METRICS, grep="# TYPE DCGM")
 
 # %% [markdown]
-# Just the six. A field of the list that a GPU cannot give is missing without a word from NVIDIA's exporter. The
-# workshop's own exporter, which stands in for it in the lab, says why:
+# Six of the seven. A field of the list that a GPU cannot give is missing without a word from NVIDIA's exporter.
+# The workshop's own exporter, which stands in for it in the lab, says why:
 
 # %%
 ws.kubectl(METRICS, grep="gpuworkshop_field_unavailable")

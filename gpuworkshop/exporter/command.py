@@ -16,7 +16,7 @@ from pathlib import Path
 import click
 
 from gpuworkshop.errors import ExporterError
-from gpuworkshop.exporter import counters
+from gpuworkshop.exporter import counters, web_config
 from gpuworkshop.exporter.backends.mix import BOOT
 from gpuworkshop.exporter.backends.nvml.backend import NvmlBackend, open_gpus
 from gpuworkshop.exporter.backends.replay import ReplayBackend
@@ -27,7 +27,8 @@ from gpuworkshop.exporter.pod_options import PodOptions, pod_options
 from gpuworkshop.exporter.rendering import Labels, Renderer, labels
 from gpuworkshop.exporter.sampler import Sampler
 from gpuworkshop.exporter.schema import SCHEMAS, Schema
-from gpuworkshop.exporter.server import Address, Pages, serve
+from gpuworkshop.exporter.server import OPEN, Address, Pages, serve
+from gpuworkshop.exporter.web_config import WebConfig
 
 _MOST_POINTS = 1_000_000
 _LABEL_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
@@ -104,6 +105,12 @@ class _LabelType(click.ParamType[tuple[str, str]]):
 )
 @pod_options
 @click.option(
+    "--web-config-file",
+    type=click.Path(path_type=Path),
+    metavar="YAML",
+    help="TLS and passwords, in the format that Prometheus's exporters share.",
+)
+@click.option(
     "--backfill",
     nargs=2,
     type=float,
@@ -125,6 +132,7 @@ def exporter(
     extended: bool,
     hostname: str | None,
     pods: PodOptions,
+    web_config_file: Path | None,
     backfill: tuple[float, float] | None,
     step: float | None,
     target: tuple[tuple[str, str], ...],
@@ -144,6 +152,7 @@ def exporter(
     if step or target:
         raise click.UsageError("--step and --label belong to --backfill")
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    web = web_config.read(web_config_file) if web_config_file else OPEN
     with ExitStack() as stack:
         source = ReplayBackend(gpus, node) if gpus else stack.enter_context(open_gpus())
         migs = source.mig_parent if isinstance(source, NvmlBackend) else no_migs
@@ -151,7 +160,7 @@ def exporter(
         sampled = pods.attach(stack, source, migs, node, label)
         sampler = stack.enter_context(Sampler(*sampled, interval / 1000))
         what = "simulated GPUs" if gpus else "this machine's GPUs"
-        asyncio.run(serve(Pages(sampler, renderer), listen, partial(_announce, what)))
+        asyncio.run(serve(Pages(sampler, renderer), listen, partial(_announce, what, web), web))
 
 
 def _counters(schema: Schema, collectors: Path | None, *, extended: bool, none: bool) -> Counters:
@@ -164,8 +173,8 @@ def _counters(schema: Schema, collectors: Path | None, *, extended: bool, none: 
     return counters.read(collectors, schema)
 
 
-def _announce(what: str, address: Address) -> None:
-    click.echo(f"serving {what} at http://{address}/metrics")
+def _announce(what: str, web: WebConfig, address: Address) -> None:
+    click.echo(f"serving {what} at {'https' if web.tls else 'http'}://{address}/metrics")
 
 
 def _span(backfill: tuple[float, float], step: float) -> tuple[float, float, float]:

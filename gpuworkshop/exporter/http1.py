@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import h11
@@ -42,6 +42,8 @@ class Response:
 
 
 Handler = Callable[[Request], Response]
+# The answer to a request that may not be made, or None.
+Guard = Callable[[Request], Awaitable[Response | None]]
 BUSY = Response(b"too many connections\n", 503, [("Content-Type", "text/plain"), ("Retry-After", "1")])
 
 
@@ -53,10 +55,12 @@ class Server:
         handle: Handler,
         *,
         tls: ssl.SSLContext | None = None,
+        refuse: Guard | None = None,
         most: int = MOST,
         patience_s: float = PATIENCE_S,
     ) -> None:
         self._handle = handle
+        self._refuse = refuse
         self._tls = tls
         self._most = most
         self._patience_s = patience_s
@@ -86,7 +90,7 @@ class Server:
         busy = len(self._open) > self._most
         try:
             await _Conversation(reader, writer, self._patience_s).run(
-                (lambda _: BUSY) if busy else self._handle, once=busy
+                _busy if busy else self._answer, once=busy
             )
         except (OSError, TimeoutError, h11.ProtocolError):
             pass  # the client's own affair
@@ -95,6 +99,16 @@ class Server:
         finally:
             self._open.discard(task)
             writer.transport.abort()
+
+    async def _answer(self, request: Request) -> Response:
+        if request.method not in ("GET", "HEAD"):
+            return Response(b"GET is all that is served\n", 405, [("Allow", "GET, HEAD")])
+        refusal = await self._refuse(request) if self._refuse else None
+        return refusal or self._handle(request)
+
+
+async def _busy(_: Request) -> Response:
+    return BUSY
 
 
 class _Conversation:
@@ -105,7 +119,7 @@ class _Conversation:
         self._patience_s = patience_s
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=_LARGEST_HEAD)
 
-    async def run(self, handle: Handler, *, once: bool) -> None:
+    async def run(self, answer: Callable[[Request], Awaitable[Response]], *, once: bool) -> None:
         """Until the client has enough; `once`: until the first answer."""
         while await self._has_request():
             try:
@@ -115,7 +129,7 @@ class _Conversation:
                 if self._http.our_state in (h11.IDLE, h11.SEND_RESPONSE):
                     await self._send(Response(f"{error}\n".encode(), error.error_status_hint), close=True)
                 break
-            await self._send(_answer(handle, request), close=once, head=request.method == "HEAD")
+            await self._send(await answer(request), close=once, head=request.method == "HEAD")
             if once or self._http.our_state is not h11.DONE or self._http.their_state is not h11.DONE:
                 break
             self._http.start_next_cycle()
@@ -172,9 +186,3 @@ class _Conversation:
         self._writer.write(b"".join(part or b"" for part in parts))
         async with asyncio.timeout(self._patience_s):
             await self._writer.drain()
-
-
-def _answer(handle: Handler, request: Request) -> Response:
-    if request.method not in ("GET", "HEAD"):
-        return Response(b"GET is all that is served\n", 405, [("Allow", "GET, HEAD")])
-    return handle(request)

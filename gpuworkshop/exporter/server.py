@@ -19,8 +19,10 @@ from gpuworkshop.errors import ExporterError, PortInUse
 from gpuworkshop.exporter.http1 import Request, Response, Server
 from gpuworkshop.exporter.rendering import CONTENT_TYPE, Renderer
 from gpuworkshop.exporter.sampler import Sampler, Snapshot
+from gpuworkshop.exporter.web_config import WebConfig
 
 _STEP = "starting the exporter"
+OPEN = WebConfig()
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,9 @@ def _takes_gzip(accepted: str) -> bool:
     return False
 
 
-async def serve(pages: Pages, address: Address, ready: Callable[[Address], None]) -> None:
+async def serve(
+    pages: Pages, address: Address, ready: Callable[[Address], None], web: WebConfig = OPEN
+) -> None:
     """Serve until SIGTERM or Ctrl-C; `ready` is told the address once it answers (port 0: any free one).
 
     Raises PortInUse, or ExporterError if the address is not to be had.
@@ -116,7 +120,7 @@ async def serve(pages: Pages, address: Address, ready: Callable[[Address], None]
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-    server = Server(pages.answer)
+    server = Server(pages.answer, tls=web.tls, refuse=web.users.refuse if web.users else None)
     try:
         ready(Address(address.host, await _listen(server, address)))
         await stopped.wait()

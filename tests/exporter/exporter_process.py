@@ -76,7 +76,7 @@ def serving(gpus: Path | None, *options: str) -> Iterator[Exporter]:
         try:
             assert process.stdout
             said = ""
-            while not (found := re.search(r"http://\S+:\d+", said)):  # a warning may come first
+            while not (found := re.search(r"https?://\S+:\d+", said)):  # a warning may come first
                 line = process.stdout.readline()
                 assert line, said
                 said += line
