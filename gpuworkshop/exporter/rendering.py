@@ -67,12 +67,15 @@ class Renderer:
         self._fields = {str(metric.field) for metric in counters.metrics}
         self._blocks: dict[tuple[Device, Pod | None], str] = {}
 
-    def render(self, snapshot: Snapshot, *, stale: bool = False) -> bytes:
-        """The body of a scrape. A stale snapshot's values are left out: they are no longer known."""
+    def render(self, snapshot: Snapshot, own: Sequence[Family] = (), *, stale: bool = False) -> bytes:
+        """The body of a scrape, with families of the server's `own`.
+
+        A stale snapshot's values are left out: they are no longer known.
+        """
         parts = [] if stale else list(self._dcgm(snapshot.devices))
         told = [family for family in snapshot.families if not (stale and family.momentary)]
         told = [family for family in told if family.name != UNAVAILABLE] + [self._unavailable(told)]
-        parts += [_family(family) for family in (*told, *self._own(snapshot)) if family.samples]
+        parts += [_family(family) for family in (*told, *self._own(snapshot), *own) if family.samples]
         return "".join(parts).encode()
 
     def _dcgm(self, devices: Sequence[Held]) -> Iterator[str]:

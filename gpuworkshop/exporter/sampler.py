@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -57,6 +58,7 @@ class Sampler:
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
         self.snapshot: Snapshot
+        self._errors: Counter[str] = Counter()
 
     def __enter__(self) -> Sampler:
         self.snapshot = sample(self._backend, self._mapping, time.time())
@@ -73,6 +75,11 @@ class Sampler:
         age = time.monotonic() - self.snapshot.taken
         return age if age > 2 * self._interval_s + 5 else 0.0
 
+    def families(self) -> list[Family]:
+        """The readings that failed."""
+        failed = [([("cause", cause)], float(count)) for cause, count in sorted(self._errors.items())]
+        return [Family("gpuworkshop_sample_errors_total", "counter", "Readings that failed.", failed)]
+
     def _run(self) -> None:
         due = time.monotonic()
         while True:
@@ -82,6 +89,7 @@ class Sampler:
                 return
             try:
                 self.snapshot = sample(self._backend, self._mapping, time.time())
-            except Exception:
+            except Exception as error:
+                self._errors[type(error).__name__] += 1
                 # One bad reading must not end the sampling: the snapshot goes stale, and says so.
                 log.exception("a reading failed")

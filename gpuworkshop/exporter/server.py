@@ -11,11 +11,13 @@ import errno
 import gzip
 import html
 import signal
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
 from gpuworkshop.errors import ExporterError, PortInUse
+from gpuworkshop.exporter.devices import Family
 from gpuworkshop.exporter.http1 import Request, Response, Server
 from gpuworkshop.exporter.rendering import CONTENT_TYPE, Renderer
 from gpuworkshop.exporter.sampler import Sampler, Snapshot
@@ -56,6 +58,7 @@ class Pages:
         self._sampler = sampler
         self._renderer = renderer
         self._body: _Body | None = None
+        self._scrapes, self._scrapes_s = 0, 0.0
 
     def answer(self, request: Request) -> Response:
         """The page that is asked for."""
@@ -65,6 +68,14 @@ class Pages:
 
     def metrics(self, request: Request) -> Response:
         """The exposition text, gzipped for those who take that."""
+        began = time.perf_counter()
+        try:
+            return self._exposition(request)
+        finally:
+            self._scrapes += 1
+            self._scrapes_s += time.perf_counter() - began
+
+    def _exposition(self, request: Request) -> Response:
         body = self._current()
         headers = [("Content-Type", CONTENT_TYPE), ("Vary", "Accept-Encoding")]
         if _takes_gzip(request.headers.get("accept-encoding", "")):
@@ -98,8 +109,18 @@ class Pages:
     def _current(self) -> _Body:
         snapshot, stale = self._sampler.snapshot, bool(self._sampler.stale_s())
         if self._body is None or self._body.of != (snapshot, stale):
-            self._body = _Body(snapshot, self._renderer.render(snapshot, stale=stale), stale=stale)
+            own = [*self._sampler.families(), *self._families()]
+            self._body = _Body(snapshot, self._renderer.render(snapshot, own, stale=stale), stale=stale)
         return self._body
+
+    def _families(self) -> list[Family]:
+        """The scrapes before this snapshot's first."""
+        return [
+            Family("gpuworkshop_scrapes_total", "counter", "Scrapes that were answered.",
+                   [((), float(self._scrapes))]),
+            Family("gpuworkshop_scrape_duration_seconds_total", "counter", "Time that answering them took.",
+                   [((), self._scrapes_s)]),
+        ]  # fmt: skip
 
 
 def _takes_gzip(accepted: str) -> bool:

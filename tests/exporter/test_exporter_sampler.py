@@ -12,7 +12,7 @@ from gpuworkshop.exporter.devices import Device, Family, Pod, Reading
 from gpuworkshop.exporter.fields import Field
 from gpuworkshop.exporter.http1 import Request
 from gpuworkshop.exporter.rendering import Renderer
-from gpuworkshop.exporter.sampler import Sampler
+from gpuworkshop.exporter.sampler import Sampler, Snapshot
 from gpuworkshop.exporter.schema import SCHEMAS
 from gpuworkshop.exporter.server import Pages
 
@@ -77,6 +77,30 @@ def test_a_failed_reading_is_logged_and_the_next_one_taken(
             assert backend.read_again.acquire(timeout=10)
         assert sampler.snapshot.at > failed.at
     assert "the GPU is lost" in caplog.text
+    ((labels, count),) = sampler.families()[0].samples
+    assert dict(labels) == {"cause": "OSError"}
+    assert count >= 3
+
+
+def test_scrapes_are_counted_and_a_snapshot_is_rendered_once(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Sampler(backend, backend, 60) as sampler:
+        renderer = Renderer(SCHEMAS["4.8.4"], "node-1")
+        rendered: list[float] = []
+        render = renderer.render
+
+        def counted(snapshot: Snapshot, own: Sequence[Family] = (), *, stale: bool = False) -> bytes:
+            rendered.append(snapshot.at)
+            return render(snapshot, own, stale=stale)
+
+        monkeypatch.setattr(renderer, "render", counted)
+        pages, scrape = Pages(sampler, renderer), Request("GET", "/metrics")
+        bodies = {pages.answer(scrape).body for _ in range(5)}
+        assert (len(bodies), len(rendered)) == (1, 1)
+        sampler.snapshot = replace(sampler.snapshot, at=2.0)
+        assert b"\ngpuworkshop_scrapes_total 5\n" in pages.answer(scrape).body
+    assert len(rendered) == 2
 
 
 @pytest.mark.parametrize("age_s", [0, 124, 126, 1000])
