@@ -54,7 +54,7 @@ ws.kubectl(
 # %% [markdown]
 # ## Two pods
 #
-# `early` works for 20 s and rests for 20 s; `late` works for 15 s and rests for 45 s.
+# `early` works for 20 s and rests for 20 s; `late` works for 15 s and rests for 15 s.
 
 # %%
 ws.step("two-pods").apply()

@@ -60,4 +60,5 @@ class TargetUp(Step):
             ages = reader.latest("(time() - timestamp(up)) and (up == 1)", empty_ok=True).iloc[-1:]
         if ages.empty or not (ages <= FRESH_S).to_numpy().all():
             return ""
-        return f"{ages.shape[1]} exporter scraped, {ages.to_numpy().max():.1f} s ago"
+        count = ages.shape[1]
+        return f"{count} exporter{'s' * (count > 1)} scraped, {ages.to_numpy().max():.1f} s ago"

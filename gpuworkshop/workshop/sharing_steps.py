@@ -15,7 +15,7 @@ GROUP = "sharing"
 GROUP_SELECTOR = f"eks.amazonaws.com/nodegroup={GROUP}"
 NAMESPACE = "sharing"
 # Seconds on and off. No whole multiple of each other, so that each pair of states comes about.
-RHYTHMS = {"early": (20, 20), "late": (15, 45)}
+RHYTHMS = {"early": (20, 20), "late": (15, 15)}
 READY_S = 60
 
 

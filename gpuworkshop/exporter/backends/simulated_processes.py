@@ -27,7 +27,7 @@ def usage(
     owners = dict(enumerate(pods, start=1))
     # A load that never came to the GPU has no context there, and no process.
     resident = {pid: held for pid, held in enumerate(mix.memories(), start=1) if held}
-    processes = [Process(pid, held * memory_factor) for pid, held in resident.items()]
+    processes = [Process(pid, float(round(held * memory_factor))) for pid, held in resident.items()]
     if device.instance:
         return Usage(device, processes, None, dict.fromkeys(Activity, ON_MIG), owners)
     return Usage(device, processes, _window(mix, span), {}, owners)
