@@ -28,10 +28,10 @@ POD = Group(UID, ID)
         (f"/kubepods/pod{UID}/{ID}", POD),
         (f"/kubepods/burstable/pod{UID}/crio-{ID}", POD),
         # systemd: containerd, cri-o, Docker
-        (f"/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{SYSTEMD}.slice/cri-containerd-{ID}.scope", POD),
+        (f"/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{SYSTEMD}.slice/cri-containerd-{ID}.scope", POD),  # noqa: E501
         (f"/kubepods.slice/kubepods-pod{SYSTEMD}.slice/crio-{ID}.scope", POD),
         (f"/kubepods.slice/kubepods-pod{SYSTEMD}.slice/crio-conmon-{ID}.scope", POD),
-        (f"/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod{SYSTEMD}.slice/docker-{ID}.scope", POD),
+        (f"/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod{SYSTEMD}.slice/docker-{ID}.scope", POD),  # noqa: E501
         # containerd that was told of cgroupfs by a kubelet with systemd
         (f"/system.slice/containerd.service/kubepods-burstable-pod{SYSTEMD}.slice:cri-containerd:{ID}", POD),
         # kind, whose nodes are containers; both drivers
@@ -47,7 +47,7 @@ POD = Group(UID, ID)
         (f"/kubepods/pod{STATIC}/{OTHER}/kubelet/kubepods/burstable/pod{UID}/{ID}", POD),
         # static pods
         (f"/kubepods/burstable/pod{STATIC}/{ID}", Group(STATIC, ID)),
-        (f"/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{STATIC}.slice/cri-containerd-{ID}.scope", Group(STATIC, ID)),
+        (f"/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{STATIC}.slice/cri-containerd-{ID}.scope", Group(STATIC, ID)),  # noqa: E501
         # a group that was removed under its last process
         (f"/kubepods/burstable/pod{UID}/{ID} (deleted)", POD),
         # the pod's own group

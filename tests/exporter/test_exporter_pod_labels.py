@@ -89,5 +89,5 @@ def test_the_order_is_dcgm_exporters() -> None:
     pod = Pod("ml", "a", "main", "2", "u-1", (("app", "x"), ("team", "y")))
     names = [name for name, _ in labels(DEVICE, pod, SCHEMAS["4.8.4"], "node-1")]
     assert names[-9:] == [
-        "hostname", "DCGM_FI_DRIVER_VERSION", "app", "team", "container", "namespace", "pod", "pod_uid", "vgpu",
+        "hostname", "DCGM_FI_DRIVER_VERSION", "app", "team", "container", "namespace", "pod", "pod_uid", "vgpu",  # noqa: E501
     ]  # fmt: skip
