@@ -82,8 +82,9 @@ class Run:
 
 
 @contextmanager
-def exporter() -> Iterator[Exporter]:
+def exporter(*options: str) -> Iterator[Exporter]:
     command = [sys.executable, "-m", "gpuworkshop", "exporter", "--listen", "127.0.0.1:0", "--extended"]
+    command += options
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT) as process:
         try:
             assert process.stdout
