@@ -15,6 +15,7 @@ from gpuworkshop.errors import WorkshopError
 
 VERBS: dict[str, tuple[str, str]] = {
     "exporter": ("gpuworkshop.exporter.command", "serve GPU metrics in DCGM's exposition"),
+    "record": ("gpuworkshop.exporter.record", "record what a GPU of this machine does, for simulated ones"),
     "tools": ("gpuworkshop.processes.command", "find or fetch kubectl, helm, aws, prometheus"),
     "explain": ("gpuworkshop.cwagent.command", "what becomes of each series on its way to CloudWatch"),
     "up": ("gpuworkshop.workshop.command", "bring up the lab and JupyterLab"),

@@ -1,4 +1,4 @@
-"""Packs a recorded trace (one JSON object a line, at 4 Hz) into the compact form kept as package data.
+"""Packs a recorded trace (one JSON object a line) into the compact form kept as package data.
 
     python -m gpuworkshop.exporter.pack TRACE.jsonl gpuworkshop/exporter/data/h200-known-loads.json.gz
 
@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import statistics
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -23,24 +25,32 @@ COLUMNS = (
     "mem_mhz", "gpm_gr_engine", "gpm_sm_active", "gpm_sm_occupancy", "gpm_tensor_active", "gpm_dram_active",
     "gpm_fp64", "gpm_fp32", "gpm_fp16", "gpm_pcie_tx_mib_s", "gpm_pcie_rx_mib_s",
 )  # fmt: skip
-STEP_S = 0.25
 
 
 def pack(lines: list[str], *, about: str, driver: str) -> dict[str, Any]:
     """The compact form of a recorded trace's lines. Raises ValueError if a sample is out of step."""
     entries = [json.loads(line) for line in lines if line.strip()]
     samples = [entry for entry in entries if "event" not in entry]
+    step_s = _step(samples)
     for place, sample in enumerate(samples):
-        if abs(sample["t"] - place * STEP_S) > STEP_S / 10:
-            raise ValueError(f"sample {place} was taken at {sample['t']} s, not at {place * STEP_S} s")
+        if abs(sample["t"] - place * step_s) > step_s / 10:
+            raise ValueError(f"sample {place} was taken at {sample['t']} s, not at {place * step_s:g} s")
     return {
         "about": about,
         "driver": driver,
-        "step_s": STEP_S,
+        "step_s": step_s,
         "events": [[entry["t"], *entry["event"][1:5]] for entry in entries if "event" in entry],
         "residents": ["+".join(process["role"] for process in sample["procs"]) for sample in samples],
         "columns": {name: [sample[name] for sample in samples] for name in COLUMNS},
     }
+
+
+def _step(samples: list[dict[str, Any]]) -> float:
+    """The seconds between two samples, to the hundredth. Raises ValueError if there are not two."""
+    if len(samples) < 2:
+        raise ValueError("a trace has two samples at least")
+    gaps = [float(later["t"]) - float(earlier["t"]) for earlier, later in pairwise(samples)]
+    return round(statistics.median(gaps), 2)
 
 
 @click.command()

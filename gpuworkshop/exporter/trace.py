@@ -21,7 +21,7 @@ from gpuworkshop.exporter.fields import Field
 MODEL = "H200"
 
 # Recorded column and factor to the field's base unit.
-_SOURCES: dict[Field, tuple[str, float]] = {
+SOURCES: dict[Field, tuple[str, float]] = {
     Field.GPU_UTIL: ("gpu_util", 0.01),
     Field.MEM_COPY_UTIL: ("mem_copy_util", 0.01),
     Field.FB_USED: ("fb_used_mib", 2**20),
@@ -42,7 +42,7 @@ _SOURCES: dict[Field, tuple[str, float]] = {
     Field.PCIE_TX: ("gpm_pcie_tx_mib_s", 2**20),
     Field.PCIE_RX: ("gpm_pcie_rx_mib_s", 2**20),
 }
-FIELDS = tuple(_SOURCES)
+FIELDS = tuple(SOURCES)
 COLUMN = {field: place for place, field in enumerate(FIELDS)}
 
 Row = tuple[float, ...]
@@ -92,7 +92,7 @@ def parse(packed: Mapping[str, Any]) -> Trace:
     """A trace from its compact form. Raises KeyError, TypeError or ValueError for anything else."""
     columns = [
         [math.nan if value is None else value * factor for value in packed["columns"][name]]
-        for name, factor in _SOURCES.values()
+        for name, factor in SOURCES.values()
     ]
     return Trace(
         driver=packed["driver"],
