@@ -28,7 +28,7 @@ def begin(registry: Registry, server: str) -> None:
     for role in default_roles():
         kind = registry.kinds.of(role["apiVersion"], role["kind"])
         assert kind is not None, role["kind"]  # noqa: S101  RBAC is built in
-        _ensure(registry, kind, role)
+        _ensure_role(registry, kind, role)
     for name, value in SYSTEM_PRIORITIES.items():
         _ensure(registry, PRIORITY_CLASS, {"metadata": {"name": name}, "value": value})
     _api_service(registry, server)
@@ -60,6 +60,17 @@ def _api_service(registry: Registry, server: str) -> None:
 def _ensure(registry: Registry, kind: Kind, obj: Object) -> None:
     if registry.find(kind, namespace_of(obj), name_of(obj)) is None:
         registry.create(kind, obj)
+
+
+def _ensure_role(registry: Registry, kind: Kind, role: Object) -> None:
+    """Create it, or give it the rules that it lacks, as a real server does at its start after an upgrade."""
+    found = registry.find(kind, namespace_of(role), name_of(role))
+    if found is None:
+        registry.create(kind, role)
+        return
+    rules = found.get("rules") or []
+    if missing := [rule for rule in role.get("rules", []) if rule not in rules]:
+        registry.update(kind, {**found, "rules": [*rules, *missing]})
 
 
 def _put(registry: Registry, kind: Kind, obj: Object) -> None:
