@@ -143,6 +143,8 @@ class PodWatch:
     def _asked(self, query: Mapping[str, str], read_s: float) -> Iterator[http.client.HTTPResponse]:
         connection = self._connection = self._server.connect(read_s)
         try:
+            if self._stopped.is_set():  # whoever stopped it may have looked before the connection was there
+                raise ConnectionAbortedError
             whole = {"fieldSelector": f"spec.nodeName={self._node}", **query}
             answer = self._server.get(connection, _PATH, whole)
             if answer.status != 200:

@@ -48,7 +48,7 @@ def index(name: str) -> dict[str, Any]:
     [
         ("nvidia", ["gpu-operator"]),
         ("prometheus-community", ["kube-prometheus-stack"]),
-        ("gpuworkshop", ["gpu-burn"]),
+        ("gpuworkshop", ["gpu-burn", "gpuworkshop-exporter"]),
     ],
 )
 def test_an_index_lists_its_charts_with_their_digest(name: str, listed: list[str]) -> None:

@@ -104,7 +104,7 @@ class SimulatedGpu:
             for field, value in row.items()
             if field not in self._unknown and value == value  # NaN is not
         }
-        return {**known, **_NEVER, **more}
+        return {**known, **_whole_mebibytes(known[Field.FB_USED], known[Field.FB_FREE]), **_NEVER, **more}
 
     def _whole(
         self, idle: Mapping[Field, float], rows: Sequence[Mapping[Field, float]]
@@ -130,7 +130,7 @@ class SimulatedGpu:
         used = row[Field.FB_USED] - mix.memory_bytes
         used = (used * instance.memory_share + mix.memory_bytes) * self._factors[Field.FB_USED]
         values = self._scaled({**row, **rates, **whole}, {Field.FB_CAPACITY: capacity})
-        values |= {Field.FB_USED: used, Field.FB_FREE: max(0.0, capacity - used)}
+        values |= _whole_mebibytes(used, max(0.0, capacity - used))
         return {field: value for field, value in values.items() if field not in NOT_ON_MIG}
 
     def _share(self, instance: InstanceSpec) -> float:
@@ -138,6 +138,13 @@ class SimulatedGpu:
 
     def _instance_device(self, instance: InstanceSpec) -> Device:
         return _device(self.spec, Instance(instance.profile, instance.id))
+
+
+def _whole_mebibytes(used: float, free: float) -> dict[Field, float]:
+    """Both in whole MiB, as a driver gives memory away, and still as much together."""
+    mib = 2.0**20
+    total, taken = round((used + free) / mib), round(used / mib)
+    return {Field.FB_USED: taken * mib, Field.FB_FREE: (total - taken) * mib}
 
 
 def _device(spec: GpuSpec, instance: Instance | None = None) -> Device:
