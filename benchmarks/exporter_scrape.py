@@ -200,9 +200,8 @@ def scrapes(url: str, seconds: float, pid: int) -> None:
             memory.append(resident_mib(pid))
     for encoding, each in took.items():
         ordered = sorted(each)
-        print(
-            f"| {encoding}, {sizes[encoding] / 1000:.0f} kB: p50, ms | {ordered[len(each) // 2]:.2f} | aim 1 |"
-        )
+        middle, kilobytes = ordered[len(each) // 2], sizes[encoding] / 1000
+        print(f"| {encoding}, {kilobytes:.0f} kB: p50, ms | {middle:.2f} | aim 1 |")
         print(f"| p99, ms | {ordered[int(len(each) * 0.99)]:.2f} | aim 5 |")
         print(f"| longest of {len(each)}, ms | {ordered[-1]:.2f} | |")
     share = 100 * (cpu_s(pid) - cpu) / (time.monotonic() - begun)

@@ -42,9 +42,15 @@ def revision_name(pod: Object) -> str:
     return labels_of(pod).get(history.REVISION_LABEL, "")
 
 
+def claim_names(owner: Object) -> list[str]:
+    """The names of its volume claim templates; nobody checks that they have one."""
+    claims = owner["spec"].get("volumeClaimTemplates") or ()
+    return [str((claim.get("metadata") or {}).get("name", "")) for claim in claims]
+
+
 def _empty_folders(owner: Object, spec: dict[str, Any]) -> None:
     """An empty folder in place of each claim: the lab has no storage."""
-    claims = [claim["metadata"]["name"] for claim in owner["spec"].get("volumeClaimTemplates") or ()]
+    claims = claim_names(owner)
     kept = [volume for volume in spec.get("volumes") or () if volume["name"] not in claims]
     volumes = [*kept, *({"name": name, "emptyDir": {}} for name in claims)]
     if volumes:

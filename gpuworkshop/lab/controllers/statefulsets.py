@@ -15,6 +15,7 @@ from gpuworkshop.lab.controllers.conditions import counted, write_status
 from gpuworkshop.lab.controllers.loop import Controller, Key, Keys, key_of_controller, own_key
 from gpuworkshop.lab.controllers.pods import create_pod, delete_pod, is_finished, is_ready, unavailable_for
 from gpuworkshop.lab.controllers.stateful_pods import (
+    claim_names,
     new_stateful_pod,
     ordinal_of,
     ordinals,
@@ -66,12 +67,11 @@ class StatefulSetController(Controller):
         return found or update
 
     def _warn_of_claims(self, registry: Registry, owner: Object) -> None:
-        claims = owner["spec"].get("volumeClaimTemplates") or ()
+        claims = claim_names(owner)
         if not claims or uid_of(owner) in self._warned:
             return
         self._warned.add(uid_of(owner))
-        names = ", ".join(claim["metadata"]["name"] for claim in claims)
-        message = f"the lab has no storage: {names} is an empty folder that is lost with its pod"
+        message = f"the lab has no storage: {', '.join(claims)} is an empty folder that is lost with its pod"
         registry.event(owner, "Warning", "VolumeClaimsNotServed", message, self.name)
 
 
