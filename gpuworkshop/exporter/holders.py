@@ -42,18 +42,24 @@ class Holders:
         self.unsure = 0
         for place, pod in _held(answer, rules):
             self.unsure += not place.sure
-            found.setdefault((place.gpu, place.instance), set()).add(pod)
+            gpu = _bare(place.gpu)
+            found.setdefault((gpu, place.instance), set()).add(pod)
             # Who holds an instance holds a part of its GPU, should that have a row of its own.
-            found.setdefault((place.gpu, None), set()).add(pod)
+            found.setdefault((gpu, None), set()).add(pod)
         self._pods = {where: frozenset(pods) for where, pods in found.items()}
 
     def of(self, device: Device) -> Sequence[Pod]:
         """The pods that hold the device, always in the same order: the kubelet's own changes."""
         instance = device.instance.id if device.instance else None
         by_uuid, by_index = (
-            self._pods.get((gpu, instance), frozenset()) for gpu in (device.uuid, device.index)
+            self._pods.get((gpu, instance), frozenset()) for gpu in (_bare(device.uuid), device.index)
         )
         return sorted(by_uuid | by_index, key=_order)
+
+
+def _bare(gpu: str | int) -> str | int:
+    """A GPU's UUID without its prefix, which device plugins may leave out."""
+    return gpu.removeprefix("GPU-") if isinstance(gpu, str) else gpu
 
 
 def _order(pod: Pod) -> tuple[str, ...]:

@@ -109,9 +109,11 @@ class Meter:
     def _rest(self, usage: Usage, nobodys: Sequence[Process], values: Mapping[Field, float]) -> Share | None:
         if usage.processes is None:
             return None
-        known = [each.memory_bytes for each in self.shares.values() if each.memory_bytes is not None]
+        held = [each.memory_bytes for each in self.shares.values()]
+        known = [each for each in held if each is not None]
         whole = values.get(Field.FB_USED)
-        return Share(len(nobodys), None if whole is None else rest(whole, known))
+        told = whole is not None and len(known) == len(held)
+        return Share(len(nobodys), rest(whole, known) if whole is not None and told else None)
 
     def _sample(
         self,
@@ -247,7 +249,9 @@ _SECONDS = "Time in which kernels ran, in seconds since the exporter started."
 
 def _window(usage: Usage, values: Mapping[Field, float], now: float, before: float | None) -> Window | None:
     """The samples; where there are none, and the device says that it was idle, the processes were so too."""
-    if usage.window or usage.processes is None or Activity.SM in usage.reasons or before is None:
+    if usage.processes is None:  # whose the samples are is not known, nor that they are nobody's
+        return None
+    if usage.window or Activity.SM in usage.reasons or before is None:
         return usage.window
     idle = all(values.get(field, 0.0) == 0 for field in DEVICE_FIELDS.values())
     return Window(now - before, {}) if idle and Field.GPU_UTIL in values else None

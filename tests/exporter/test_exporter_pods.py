@@ -244,3 +244,8 @@ def test_leaving_ends_a_call_that_hangs(
             assert mapping.pods(DEVICE) == ()
         assert not [thread for thread in threading.enumerate() if thread.name == "pod-resources"]
     assert not caplog.records  # leaving is no fault of the kubelet's
+
+
+def test_a_uuid_without_its_prefix_is_the_same_gpu(asked: Asked) -> None:
+    with FakeKubelet([holding("1::2", pod="burn")]).serving(asked.socket):
+        assert asked.ask() == ["burn"]

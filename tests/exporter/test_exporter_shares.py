@@ -131,6 +131,21 @@ def test_an_unknown_memory_is_absent_and_never_a_smaller_one(machine: Machine) -
     assert told["pod_gpu_processes"] == {"a": 1, "b": 2}
 
 
+def test_an_unknown_memory_leaves_no_rest_that_is_too_large(machine: Machine) -> None:
+    assert "gpu_unattributed_memory_used_bytes" not in machine.take({1: None, 2: 200}, {})
+
+
+def test_samples_of_processes_that_cannot_be_listed_are_nobodys_and_not_the_rests(machine: Machine) -> None:
+    machine.take({1: 100}, {1: 0.5})
+    before = machine.told()[SECONDS]
+    window = Window(1.0, {1: {Activity.SM: 0.9}})
+    machine.usages = [Usage(DEVICE, None, window, {"memory_used": "unknown"})]
+    machine.shares.read(0.0)
+    told = machine.told()
+    assert told[SECONDS] == before
+    assert told.get("gpu_unattributed_sm_active_seconds_total") == {"": 0.5}
+
+
 def test_without_new_samples_the_last_stand_for_a_while(machine: Machine) -> None:
     machine.take({1: 100}, {1: 0.5})
     assert machine.take({1: 100})[RATIO] == {"a": 0.5}
